@@ -1,0 +1,1 @@
+"""The lake: refs, slots, Lance tables, sources, preprocessing, packing and the loader."""

@@ -1,0 +1,67 @@
+"""Files that others may read at any moment: written whole or not at all, and hashed."""
+
+import hashlib
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+TEMPORARY = ".tmp-"  # prefix of names that a crash may leave; gc removes them
+CHUNK = 1 << 20
+
+
+def put_if_absent(path: Path, payload: bytes) -> bool:
+    """Create `path` with `payload`, durably, unless it exists. True if this call created it.
+
+    The content appears at once: an object store's conditional put, on a file system a hard link.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _written(path, payload)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink()
+    _sync_directory(path.parent)
+    return True
+
+
+def replace(path: Path, payload: bytes) -> None:
+    """Set `path` to `payload`; a reader sees the old content or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.replace(_written(path, payload), path)
+
+
+def _written(path: Path, payload: bytes) -> Path:
+    temporary = path.parent / f"{TEMPORARY}{uuid.uuid4().hex}"
+    with open(temporary, "xb") as file:
+        file.write(payload)
+        file.flush()
+        os.fsync(file.fileno())
+    return temporary
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sha256(path: Path, *, durable: bool = False) -> str:
+    """Hex SHA-256 of a file; `durable` also forces it to disk, for what a record is about to vouch for."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+        if durable:
+            os.fsync(file.fileno())
+    return digest.hexdigest()
+
+
+def tree(root: Path) -> Iterator[Path]:
+    """Every file below `root`, in the order of their relative names."""
+    found = (Path(folder) / name for folder, _, names in os.walk(root) for name in names)
+    return iter(sorted(found, key=lambda path: path.relative_to(root).as_posix()))

@@ -1,0 +1,1 @@
+"""Flows, recipes and the command line."""

@@ -1,0 +1,20 @@
+"""Names to objects: a registry is a dict of `package.module:Name` strings, imported only when used."""
+
+import pkgutil
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from errors import UserError
+
+
+def lookup(table: Mapping[str, str], name: str, kind: str) -> Any:
+    """The object that `name` stands for in `table`, or that a dotted `package.module:Name` names itself.
+
+    Raises `UserError` NAME-001 for a name that is neither, with the closest known one.
+    """
+    if name not in table and ":" not in name:
+        near = get_close_matches(name, table, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(table))}"
+        raise UserError("NAME-001", f"unknown {kind} {name!r}", next_step=hint)
+    return pkgutil.resolve_name(table.get(name, name))

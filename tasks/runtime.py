@@ -1,0 +1,68 @@
+"""Runtime: where and how a stage runs. Never identity: the same spec gives the same slot everywhere."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """`done` of `total` units, with what a person wants to see of it (`loss`, `samples/s`, …)."""
+
+    done: int
+    total: int
+    unit: str
+    figures: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Note:
+    """One plain line, such as whom a stage waits for."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Summary:
+    """What a finished stage shows: one line for the terminal, a table or markdown for the UI's artifact."""
+
+    line: str
+    table: list[dict[str, Any]] = field(default_factory=list)
+    markdown: str = ""
+
+
+Report = Progress | Note | Summary
+
+
+def _silent(_report: Report) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Runtime:
+    """lake: data and records. home: local state (Prefect home, SQLite, logs). run_id: the flow run's.
+
+    workers: processes for CPU work. launcher: a name in LAUNCHERS. processes: ranks of a training job.
+    micro_batch_rows: packed rows per forward. lease_s: a builder silent for this long is taken over.
+    """
+
+    lake: Path
+    home: Path
+    run_id: str
+    label: str = ""
+    workers: int = 2
+    threads: int = 2
+    launcher: str = "local"
+    processes: int = 1
+    micro_batch_rows: int = 0
+    lease_s: float = 30.0
+    sink: Callable[[Report], None] = _silent
+
+    def report(self, report: Report) -> None:
+        """Tell whoever follows this run."""
+        self.sink(report)
+
+    def path(self, uri: str) -> Path:
+        """Where a ref's bytes are on this machine."""
+        return self.lake / uri
