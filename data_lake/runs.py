@@ -1,0 +1,58 @@
+"""Flow runs: the snapshot of the world that a run works on, and the slots that it reached.
+
+    {lake}/runs/{run_id}/snapshot.json          what "latest" meant when the run began; put-if-absent
+                         slots/{stage}-{fp}     slots it touched, so that gc spares what a Retry continues
+                         finished.json
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from data_lake.files import put_if_absent
+from data_lake.refs import SourceRef, from_json, to_json
+from data_lake.store import Slot, now
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """One flow run as the lake knows it; a Retry has the same id."""
+
+    lake: Path
+    run_id: str
+
+    @property
+    def path(self) -> Path:
+        return self.lake / "runs" / self.run_id
+
+    def source(self, resolve: Callable[[], SourceRef]) -> SourceRef:
+        """The source as this run first saw it; `resolve` looks at the world and is called once per run."""
+        path = self.path / "snapshot.json"
+        if not path.exists():
+            snapshot = {"source": to_json(resolve()), "at": now()}
+            put_if_absent(path, json.dumps(snapshot, indent=1).encode())
+        return from_json(json.loads(path.read_text())["source"])
+
+    def touch(self, slot: Slot) -> None:
+        """Note that this run needs `slot`."""
+        mark = self.path / "slots" / f"{slot.stage}-{slot.fingerprint}"
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+
+    def slots(self) -> list[tuple[str, str]]:
+        """(stage, fingerprint) of every slot that this run touched."""
+        marks = (self.path / "slots").iterdir() if (self.path / "slots").exists() else ()
+        return sorted(tuple(mark.name.split("-", 1)) for mark in marks)  # type: ignore[misc]
+
+    def finish(self, label: str) -> None:
+        put_if_absent(self.path / "finished.json", json.dumps({"label": label, "at": now()}).encode())
+
+    def is_finished(self) -> bool:
+        return (self.path / "finished.json").exists()
+
+
+def runs(lake: Path) -> list[Run]:
+    """Every run that the lake has heard of."""
+    folder = lake / "runs"
+    return [Run(lake=lake, run_id=path.name) for path in sorted(folder.iterdir())] if folder.exists() else []

@@ -1,0 +1,219 @@
+"""Slots: build-once addresses in the lake. A slot is finished when, and only when, its record exists.
+
+    {lake}/{stage}/{fingerprint}/leases/0001.json      who builds (lease.py)
+                                 attempts/1/…          what that attempt wrote, and nobody else
+                                 record.json           written last, put-if-absent, names its attempt
+                                 revoked.json          a record that turned out bad, and why
+"""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from data_lake import identity
+from data_lake.files import put_if_absent, sha256, tree
+from data_lake.lease import Holder, Lease, acquire, newest
+from data_lake.refs import Ref, from_json, to_json
+
+RECORD = "record.json"
+REVOKED = "revoked.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Slot:
+    """An address that follows from what is to be built: stage, semantic version, spec, input fingerprints."""
+
+    lake: Path
+    stage: str
+    fingerprint: str
+    identity: dict[str, Any]
+
+    @property
+    def path(self) -> Path:
+        return self.lake / self.stage / self.fingerprint
+
+    @property
+    def name(self) -> str:
+        """Short name for people: `train/77c1…`."""
+        return f"{self.stage}/{self.fingerprint[:4]}…"
+
+    def record(self) -> dict[str, Any] | None:
+        """What was built here, or None while nothing is finished."""
+        path = self.path / RECORD
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def ref(self) -> Ref | None:
+        record = self.record()
+        return from_json(record["ref"]) if record else None
+
+    def holder(self) -> Holder | None:
+        """Who builds here now, or did last."""
+        return newest(self.path / "leases")
+
+
+def slot_of(lake: Path, stage: str, version: int, spec: Any, refs: Sequence[Ref]) -> Slot:
+    """The slot of this spec and these inputs.
+
+    A revoked record moves the identity on: the revocation becomes part of it, so that the stage and all
+    that depends on it are built anew at other addresses, and nothing is overwritten.
+    """
+    found = {
+        "stage": stage,
+        "version": version,
+        "spec": identity.canonical(spec),
+        "inputs": [ref.fingerprint for ref in refs],
+    }
+    while True:
+        slot = Slot(lake=lake, stage=stage, fingerprint=identity.fingerprint(found), identity=found)
+        revoked = slot.path / REVOKED
+        if not revoked.exists():
+            return slot
+        found = {**found, "revoked": [*found.get("revoked", []), sha256(revoked)[:16]]}
+
+
+def revoke(slot: Slot, *, why: str, who: str) -> bool:
+    """Declare the record of `slot` bad. False if it had been revoked before; KeyError if there is no record."""
+    if slot.record() is None:
+        raise KeyError(f"{slot.name} has no record to revoke")
+    audit = {"why": why, "who": who, "at": now(), "record_sha256": sha256(slot.path / RECORD)}
+    return put_if_absent(slot.path / REVOKED, json.dumps(audit, indent=2).encode())
+
+
+def now() -> str:
+    """UTC, ISO 8601; for people and provenance only, nothing is ever decided by it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class Attempt:
+    """One builder's turn at a slot: what a stage function gets as `out`."""
+
+    def __init__(self, slot: Slot, lease: Lease) -> None:
+        self._slot = slot
+        self._lease = lease
+        self.number = lease.attempt
+        self.path.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def fingerprint(self) -> str:
+        return self._slot.fingerprint
+
+    @property
+    def slot(self) -> Path:
+        return self._slot.path
+
+    @property
+    def path(self) -> Path:
+        """The directory that only this attempt writes."""
+        return self._slot.path / "attempts" / str(self.number)
+
+    @property
+    def uri(self) -> str:
+        return self.path.relative_to(self._slot.lake).as_posix()
+
+    @property
+    def earlier(self) -> list[Path]:
+        """Directories of earlier attempts, newest first; what is complete in them may be read."""
+        numbered = [path for path in (self._slot.path / "attempts").iterdir() if int(path.name) < self.number]
+        return sorted(numbered, key=lambda path: -int(path.name))
+
+    def check(self) -> None:
+        """Raise TakenOver when another builder has the slot now. Call it between units of work."""
+        self._lease.check()
+
+    def commit(self, ref: Ref, details: dict[str, Any]) -> dict[str, Any]:
+        """Write the record, last. Returns it, or the one that another attempt had written by then."""
+        self.check()
+        record = {
+            "stage": self._slot.stage,
+            "fingerprint": self._slot.fingerprint,
+            "identity": self._slot.identity,
+            "attempt": self.number,
+            "ref": to_json(ref),
+            **details,
+            "files": self._vouched(ref),
+        }
+        put_if_absent(self._slot.path / RECORD, json.dumps(record, indent=1).encode())
+        self._lease.release()
+        return self._slot.record() or record
+
+    def release(self) -> None:
+        """Let go without a record; a later attempt may read what is complete."""
+        self._lease.release()
+
+    def _vouched(self, ref: Ref) -> dict[str, dict[str, Any]]:
+        """Size and SHA-256 of every file of the result: below the ref where that lies in this slot."""
+        root = self._slot.lake / ref.uri
+        inside = root.is_relative_to(self._slot.path)
+        found = tree(root if inside else self.path)
+        return {
+            path.relative_to(self._slot.path).as_posix(): {
+                "size": path.stat().st_size,
+                "sha256": sha256(path, durable=True),
+            }
+            for path in found
+        }
+
+
+def begin(slot: Slot, *, run_id: str, lease_s: float, on_wait: Callable[[Holder], None]) -> Attempt | None:
+    """Take the slot, waiting while another builder lives; None when the record exists by then."""
+    lease = acquire(
+        slot.path / "leases",
+        run_id=run_id,
+        lease_s=lease_s,
+        is_finished=lambda: (slot.path / RECORD).exists(),
+        on_wait=on_wait,
+    )
+    return Attempt(slot, lease) if lease else None
+
+
+def records(lake: Path, stage: str | None = None) -> list[dict[str, Any]]:
+    """All records of the lake (or of one stage), oldest first. Revoked ones carry `revoked`."""
+    found = []
+    for path in lake.glob(f"{stage or '*'}/*/{RECORD}"):
+        record = json.loads(path.read_text())
+        revoked = path.parent / REVOKED
+        found.append({**record, "revoked": json.loads(revoked.read_text())} if revoked.exists() else record)
+    return sorted(found, key=lambda record: record["provenance"]["finished"])
+
+
+def reasons(slot: Slot, label: str) -> list[str]:
+    """Why `slot` is not finished: what differs from the newest finished one with the same label."""
+    siblings = [record for record in records(slot.lake, slot.stage) if record["label"] == label]
+    if not siblings:
+        return ["first build"]
+    newest_one = siblings[-1]
+    old, new = newest_one["identity"], slot.identity
+    found = identity.differences(old["spec"], new["spec"])
+    if old["version"] != new["version"]:
+        found.append(f"version {old['version']} -> {new['version']}")
+    if revoked := _revocation(siblings, new):
+        found.append(f"revoked: {revoked}")
+    if old["inputs"] != new["inputs"]:
+        found.append("upstream")
+    return found or ["unfinished"]
+
+
+def _revocation(siblings: list[dict[str, Any]], new: dict[str, Any]) -> str:
+    """Why the record that `new` replaces was revoked, if it replaces one."""
+    for record in reversed(siblings):
+        same = all(record["identity"][key] == new[key] for key in ("spec", "version", "inputs"))
+        if same and "revoked" in record and len(new.get("revoked", [])) == len(record["identity"].get("revoked", [])) + 1:
+            return record["revoked"]["why"]
+    return ""
+
+
+def damaged(lake: Path, record: dict[str, Any]) -> list[str]:
+    """Files that the record vouches for and that are missing or changed, as lines that name them."""
+    root = lake / record["stage"] / record["fingerprint"]
+    found = []
+    for name, expected in record["files"].items():
+        path = root / name
+        if not path.exists():
+            found.append(f"{name}: missing")
+        elif os.path.getsize(path) != expected["size"] or sha256(path) != expected["sha256"]:
+            found.append(f"{name}: content differs from what its record vouches for")
+    return found
