@@ -115,11 +115,15 @@ class EvalReport(Ref):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelVersionRef(Ref):
-    """`alias` is champion, challenger or None; `decision` is the gate's sentence."""
+    """`alias` is champion, challenger or None; `decision` is the gate's sentence.
+
+    `accepted`: the policy got the best alias that its recipe may get.
+    """
 
     name: str
     version: int
     alias: str | None
+    accepted: bool
     decision: str
 
 
@@ -138,4 +142,18 @@ def from_json(value: Any) -> Any:
     return tuple(from_json(item) for item in value) if isinstance(value, list) else value
 
 
-REF_TYPES = {kind.__name__: kind for kind in (*Ref.__subclasses__(), TaskResult)}
+REF_TYPES = {
+    kind.__name__: kind
+    for kind in (
+        SourceRef,
+        EpisodesRef,
+        DatasetRef,
+        PreprocessedRef,
+        PackedRef,
+        CheckpointRef,
+        ExportRef,
+        EvalReport,
+        TaskResult,
+        ModelVersionRef,
+    )
+}

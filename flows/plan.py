@@ -1,0 +1,79 @@
+"""What a run would build and why, and what is done already: from the lake's records alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from data_lake.refs import Ref, SourceRef
+from data_lake.store import Slot, reasons
+from errors import UserError
+from flows.loop import closed_loop
+from flows.recipe import LoopRecipe, resolve
+from tasks.build import Stage
+from tasks.code import code_digest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedStage:
+    """One row of the plan. `slot` is unknown while an upstream data set is: its content names it."""
+
+    stage: Stage
+    slot: Slot | None
+    record: dict[str, Any] | None
+    why: tuple[str, ...]
+
+    @property
+    def state(self) -> str:
+        return "done" if self.record else "build"
+
+    @property
+    def code_differs(self) -> bool:
+        """The code has changed since the build: shown, never a reason to rebuild."""
+        return self.record is not None and self.record["code"] != code_digest(self.stage.module)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Pending(Ref):
+    """Stands for a ref that only building gives."""
+
+
+def make_plan(recipe: LoopRecipe, lake: Path, source: SourceRef | None) -> list[PlannedStage]:
+    """The loop's stages in order. Pure look: nothing is created in the lake."""
+    planned: list[PlannedStage] = []
+
+    def look(stage: Stage, spec: Any, *refs: Ref) -> Ref:
+        planned.append(_look(stage, spec, refs, lake, recipe.name))
+        found = planned[-1].slot.ref() if planned[-1].slot else None
+        return found or _Pending(uri="", fingerprint="")
+
+    closed_loop(resolve(recipe), source, look)
+    return planned
+
+
+def _look(stage: Stage, spec: Any, refs: Sequence[Ref], lake: Path, label: str) -> PlannedStage:
+    if any(isinstance(ref, _Pending) for ref in refs):
+        return PlannedStage(stage=stage, slot=None, record=None, why=_reasons_without_inputs(stage, spec, lake, label))
+    slot = stage.slot(spec, *refs, lake=lake)
+    record = slot.record()
+    return PlannedStage(stage=stage, slot=slot, record=record, why=() if record else tuple(reasons(slot, label)))
+
+
+def _reasons_without_inputs(stage: Stage, spec: Any, lake: Path, label: str) -> tuple[str, ...]:
+    """The stage's own changes, if any, and that its inputs will change."""
+    own = reasons(stage.slot(spec, lake=lake), label)
+    return tuple([reason for reason in own if reason not in ("upstream", "unfinished")] + ["upstream"])
+
+
+def require_source(recipe: LoopRecipe) -> str | None:
+    """The folder that the recipe reads, None when it collects. Raises UserError when it has neither."""
+    if recipe.collect is not None:
+        return None
+    if not recipe.ingest.source:
+        raise UserError(
+            "RECIPE-005",
+            f"recipe {recipe.name} neither collects nor names a source",
+            where="ingest.source",
+            next_step=f"./vlaloop run {recipe.name} --set ingest.source=PATH",
+        )
+    return recipe.ingest.source

@@ -1,0 +1,147 @@
+"""Recipes: parsed strictly, changed field by field, and resolved into what each stage is given."""
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from data_lake.specs import LABEL, IngestSpec, PackSpec, PreprocessSpec, Spec
+from errors import UserError
+from lookup import lookup
+from model_core.specs import CollectSpec, EvaluateSpec, ExportSpec, PolicySpec, TrainSpec
+from tasks.specs import (
+    CollectStage,
+    EvaluateStage,
+    ExportStage,
+    GateSpec,
+    IngestStage,
+    PackStage,
+    PolicyInputs,
+    PreprocessStage,
+    RegisterStage,
+    TrainStage,
+)
+
+RECIPES = {name: f"flows.recipes.{name}:RECIPE" for name in ("tiny", "smoke", "gr1")}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoopRecipe(Spec):
+    """All specs of one loop. `collect` None: episodes come from `ingest.source`. `name` is a label, and the
+    name of the registered model."""
+
+    name: str = field(metadata=LABEL)
+    collect: CollectSpec | None
+    ingest: IngestSpec
+    preprocess: PreprocessSpec
+    policy: PolicySpec
+    pack: PackSpec
+    train: TrainSpec
+    export: ExportSpec
+    evaluate: EvaluateSpec
+    gate: GateSpec
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loop:
+    """What each stage of the loop is given."""
+
+    collect: CollectStage | None
+    ingest: IngestStage
+    preprocess: PreprocessStage
+    pack: PackStage
+    train: TrainStage
+    export: ExportStage
+    evaluate: EvaluateStage
+    register: RegisterStage
+
+
+def resolve(recipe: LoopRecipe) -> Loop:
+    """The one place where anything is derived from a recipe. Pure."""
+    policy = recipe.policy
+    return Loop(
+        collect=CollectStage(collect=recipe.collect) if recipe.collect else None,
+        ingest=IngestStage(ingest=recipe.ingest),
+        preprocess=PreprocessStage(preprocess=recipe.preprocess, policy=PolicyInputs(inputs=policy.inputs)),
+        pack=PackStage(pack=recipe.pack, policy=policy),
+        train=TrainStage(train=recipe.train, policy=policy),
+        export=ExportStage(export=recipe.export),
+        evaluate=EvaluateStage(evaluate=recipe.evaluate),
+        register=RegisterStage(name=recipe.name, gate=recipe.gate),
+    )
+
+
+def load(name: str, changes: Iterable[str] = ()) -> LoopRecipe:
+    """The recipe called `name` (or in the YAML file `name`, or a dotted `module:NAME`), with `a.b=value` changes.
+
+    Raises UserError RECIPE-00x for an unknown recipe or field, or a value that does not fit.
+    """
+    if name.endswith((".yaml", ".yml")):
+        recipe = _from_yaml(Path(name))
+    else:
+        recipe = lookup(RECIPES, name, "recipe")
+    changes = list(changes)
+    return changed(recipe, dict(_assignment(change) for change in changes)) if changes else recipe
+
+
+def changed(recipe: LoopRecipe, changes: dict[str, Any]) -> LoopRecipe:
+    """`recipe` with the fields at dotted paths set to new values, validated as a whole."""
+    tree = dataclasses.asdict(recipe)
+    for path, value in changes.items():
+        _set(tree, path, value)
+    return parse(tree, where=", ".join(changes))
+
+
+def parse(tree: Any, *, where: str) -> LoopRecipe:
+    """A recipe from plain dicts and lists; unknown keys and ill-fitting values are refused at every level."""
+    import pydantic  # only a changed or YAML recipe needs it
+
+    try:
+        return pydantic.TypeAdapter(LoopRecipe).validate_python(tree)
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join(str(part) for part in first["loc"])
+        raise UserError("RECIPE-003", f"{path}: {first['msg']}", where=where, next_step="see the field in flows/recipes/") from None
+
+
+def _from_yaml(path: Path) -> LoopRecipe:
+    import yaml
+
+    if not path.exists():
+        raise UserError("RECIPE-001", f"no recipe file {path}", next_step=f"known recipes: {', '.join(RECIPES)}")
+    return parse(yaml.safe_load(path.read_text()), where=str(path))
+
+
+def _assignment(change: str) -> tuple[str, Any]:
+    path, equals, text = change.partition("=")
+    if not equals:
+        raise UserError("RECIPE-004", f"{change!r} is not of the form field=value", next_step="--set train.num_steps=3000")
+    try:
+        return path, json.loads(text)
+    except json.JSONDecodeError:
+        return path, text
+
+
+def _set(tree: dict[str, Any], path: str, value: Any) -> None:
+    """Set a leaf, or a whole branch; list items are addressed by number (`collect.tasks.0.name`)."""
+    *parents, leaf = path.split(".")
+    node: Any = tree
+    for depth, key in enumerate(parents):
+        node = node[_key(node, key, ".".join(parents[:depth]))]
+    if isinstance(node, tuple):
+        raise UserError("RECIPE-002", f"{path}: set the whole list instead", where=path)
+    node[_key(node, leaf, ".".join(parents))] = value
+
+
+def _key(node: Any, key: str, parent: str) -> Any:
+    if isinstance(node, tuple | list) and key.isdigit() and int(key) < len(node):
+        return int(key)
+    if isinstance(node, dict) and key in node:
+        return key
+    known = list(node) if isinstance(node, dict) else []
+    near = get_close_matches(key, known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known) or 'none'}"
+    raise UserError("RECIPE-002", f"no field {key!r} in {parent or 'the recipe'}", next_step=hint)

@@ -1,0 +1,125 @@
+"""A stage as a retryable Prefect task: the lake says what is finished, Prefect shows it and presses on.
+
+What a stage reports goes to the run's event file and, while a server listens, to artifacts in the UI.
+"""
+
+import functools
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+from prefect import get_run_logger, task
+from prefect.artifacts import (
+    create_markdown_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
+from prefect.cache_policies import NO_CACHE
+from prefect.concurrency.sync import concurrency
+from prefect.settings import get_current_settings
+from prefect.states import Completed
+from prefect.tasks import Task, exponential_backoff
+
+from data_lake.refs import ModelVersionRef, Ref
+from errors import Transient
+from tasks.build import Built, Stage, build
+from tasks.runtime import Note, Progress, Report, Runtime, Summary
+
+PROGRESS_EVERY_S = 2.0  # an update is an HTTP request
+SLOT_LEASE_S = 60.0  # Prefect frees the concurrency slot of a dead holder after this
+
+
+def run_as_task(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Ref:
+    """Run `stage` as a task of the current flow run and return its ref."""
+    short = stage.slot(spec, *refs, lake=runtime.lake).name
+    return _task(stage).with_options(task_run_name=short)(stage, spec, refs, runtime)
+
+
+@functools.cache
+def _task(stage: Stage) -> Task[..., Any]:
+    return task(
+        _run,
+        name=stage.name,
+        retries=stage.retries,
+        retry_delay_seconds=exponential_backoff(backoff_factor=2),
+        retry_jitter_factor=0.5,
+        retry_condition_fn=_is_transient,
+        cache_policy=NO_CACHE,  # the lake says what is finished
+        persist_result=False,
+    )
+
+
+def _is_transient(_task: Any, _run: Any, state: Any) -> bool:
+    try:
+        state.result()
+    except Transient:
+        return True
+    except Exception:  # an edge: any other error fails once, loudly
+        return False
+    return False
+
+
+def _run(stage: Stage, spec: Any, refs: tuple[Ref, ...], runtime: Runtime) -> Any:
+    """Body of the task: returns a state whose name tells how the ref came about."""
+    slot = stage.slot(spec, *refs, lake=runtime.lake)
+    artifacts = _Artifacts(stage.name, slot.name)
+    with nullcontext() if slot.record() else _occupied(stage, runtime):
+        built = build(stage, spec, *refs, runtime=replace(runtime, sink=artifacts.listen))
+    return _state(built)
+
+
+def _occupied(stage: Stage, runtime: Runtime) -> AbstractContextManager[Any]:
+    """The stage's global concurrency limits, on a server that has them; a dead holder's lease runs out."""
+    if not stage.resources or not get_current_settings().api.url:
+        return nullcontext()
+    return concurrency(list(stage.resources), occupy=1, lease_duration=SLOT_LEASE_S)
+
+
+def _state(built: Built) -> Any:
+    provenance = built.record["provenance"]
+    if built.is_cached:
+        message = f"built {provenance['finished']} by run {provenance['run_id'][:8]} in {provenance['seconds']:.0f} s"
+        return Completed(name="Cached", message=message, data=built.ref)
+    if isinstance(built.ref, ModelVersionRef) and not built.ref.accepted:
+        return Completed(name="Rejected", message=built.ref.decision, data=built.ref)
+    return Completed(message=built.record["summary"]["line"], data=built.ref)
+
+
+class _Artifacts:
+    """Shows reports in the Prefect UI: a progress artifact while it runs, a table or markdown at the end."""
+
+    def __init__(self, stage: str, slot: str) -> None:
+        self._stage = stage
+        self._slot = slot
+        self._progress: Any = None
+        self._updated = time.monotonic()
+
+    def listen(self, report: Report) -> None:
+        match report:
+            case Progress():
+                self._show_progress(report)
+            case Note():
+                get_run_logger().info(report.text)
+            case Summary():
+                self._show_summary(report)
+
+    def _show_progress(self, report: Progress) -> None:
+        if time.monotonic() - self._updated < PROGRESS_EVERY_S or not report.total:
+            return
+        self._updated = time.monotonic()
+        percent = 100.0 * report.done / report.total
+        if self._progress is None:
+            self._progress = create_progress_artifact(
+                progress=percent, key=f"{self._stage}-progress", description=f"{self._slot}, in {report.unit}"
+            )
+        else:
+            update_progress_artifact(self._progress, progress=percent)
+
+    def _show_summary(self, report: Summary) -> None:
+        get_run_logger().info("%s %s", self._slot, report.line)
+        if report.table:
+            create_table_artifact(table=report.table, key=self._stage, description=f"{self._slot} · {report.line}")
+        elif report.markdown:
+            create_markdown_artifact(markdown=report.markdown, key=self._stage, description=report.line)
