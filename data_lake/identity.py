@@ -64,9 +64,10 @@ def flat(value: Any, prefix: str = "") -> dict[str, Any]:
 def differences(old: Any, new: Any) -> list[str]:
     """Changed leaves of two canonical values, as `policy.action_horizon: 8 -> 16`."""
     before, after = flat(old), flat(new)
-    changed = [path for path in sorted(before | after) if before.get(path, ...) != after.get(path, ...)]
-    return [f"{path}: {_shown(before, path)} -> {_shown(after, path)}" for path in changed]
+    pairs = [(path, _shown(before, path), _shown(after, path)) for path in sorted(before | after)]
+    return [f"{path}: {was} -> {is_now}" for path, was, is_now in pairs if was != is_now]
 
 
 def _shown(leaves: dict[str, Any], path: str) -> str:
+    """The leaf as JSON, so that 1, 1.0 and true differ as their fingerprints do."""
     return json.dumps(leaves[path], ensure_ascii=False) if path in leaves else "(absent)"

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from data_lake.lease import Holder
+from data_lake.lease import Holder, TakenOver
 from data_lake.refs import Ref, to_json
 from data_lake.runs import Run
 from data_lake.store import Attempt, Slot, begin, now, reasons, slot_of
@@ -86,7 +86,10 @@ def build(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Built:
         events.write("start", why=reasons(slot, runtime.label))
         attempt = begin(slot, run_id=runtime.run_id, lease_s=runtime.lease_s, on_wait=lambda held: _waiting(events, held))
         if attempt is not None:
-            return _build_attempt(stage, spec, refs, attempt, replace(runtime, sink=events.report), events)
+            try:
+                return _build_attempt(stage, spec, refs, attempt, replace(runtime, sink=events.report), events)
+            except TakenOver:  # this builder slept for too long; whoever took over is waited for like any other
+                return build(stage, spec, *refs, runtime=runtime)
     record = slot.record()
     ref = slot.ref()
     if record is None or ref is None:

@@ -1,0 +1,84 @@
+"""Garbage: what neither a record, nor a live lease, nor the snapshot of an unfinished run reaches."""
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from data_lake.files import TEMPORARY, tree
+from data_lake.runs import runs
+from data_lake.store import RECORD
+from data_lake.lease import newest
+
+RESERVED = ("datasets", "runs", "registry")  # folders of the lake that hold no slots
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Garbage:
+    """A file or folder that nothing reaches, why, and how many bytes it frees."""
+
+    path: Path
+    why: str
+    num_bytes: int
+
+
+def find_garbage(lake: Path, *, grace_s: float) -> list[Garbage]:
+    """What `gc` would remove: nothing younger than `grace_s` seconds by its newest file.
+
+    Kept: what a record vouches for and the record, its leases and its revocation; the attempts of a slot whose
+    lease lives, or that an unfinished run touched and nobody has finished; every data set version.
+    """
+    needed = {(stage, name) for run in runs(lake) if not run.is_finished() for stage, name in run.slots()}
+    found = [*_left_in_slots(lake, needed), *_temporary(lake)]
+    return [each for each in found if _age_s(each.path) >= grace_s]
+
+
+def remove(garbage: list[Garbage]) -> int:
+    """Delete what `find_garbage` found; returns the bytes freed."""
+    for each in garbage:
+        if each.path.is_dir():
+            shutil.rmtree(each.path)
+        else:
+            each.path.unlink(missing_ok=True)
+    return sum(each.num_bytes for each in garbage)
+
+
+def _left_in_slots(lake: Path, needed: set[tuple[str, str]]) -> Iterator[Garbage]:
+    for leases in sorted(lake.glob("*/*/leases")):
+        slot = leases.parent
+        stage, name = slot.parent.name, slot.name
+        held = newest(slot / "leases")
+        if stage in RESERVED or (held is not None and not held.is_gone()):
+            continue
+        if not (slot / RECORD).exists():
+            if (stage, name) not in needed:
+                yield _garbage(slot, "unfinished, and no run waits for it")
+            continue
+        vouched = _vouched_attempts(slot)
+        for attempt in sorted((slot / "attempts").iterdir()):
+            if attempt.name not in vouched:
+                yield _garbage(attempt, "an attempt that the record does not name")
+
+
+def _vouched_attempts(slot: Path) -> set[str]:
+    """Attempts that hold files of the record. A record without files vouches for the attempt that it names."""
+    record = json.loads((slot / RECORD).read_text())
+    held = {name.split("/")[1] for name in record["files"] if name.startswith("attempts/")}
+    return held or {str(record["attempt"])}
+
+
+def _temporary(lake: Path) -> Iterator[Garbage]:
+    for path in sorted(lake.rglob(f"{TEMPORARY}*")):
+        yield _garbage(path, "left by a write that did not finish")
+
+
+def _garbage(path: Path, why: str) -> Garbage:
+    files = tree(path) if path.is_dir() else iter((path,))
+    return Garbage(path=path, why=why, num_bytes=sum(file.stat().st_size for file in files))
+
+
+def _age_s(path: Path) -> float:
+    files = list(tree(path)) if path.is_dir() else [path]
+    return time.time() - max((file.stat().st_mtime for file in [*files, path]), default=0.0)
