@@ -71,7 +71,8 @@ def restore(directory: Path, state: TrainState) -> None:
         odd = sorted(weights.keys() ^ state.model.state_dict().keys())
         raise UserError("TRAIN-005", f"the checkpoint is of another model: {', '.join(odd[:5])}", where=str(directory))
     state.model.load_state_dict(weights)
-    state.ema = load_file(directory / "ema.safetensors")
+    average = load_file(directory / "ema.safetensors")
+    state.ema = {name: average[name] for name in state.ema}
     _load_optimizer(state, load_file(directory / "optimizer.safetensors"))
     for name in ("step", "samples_seen", "updates", "skipped_in_row", "sample_digest"):
         setattr(state, name, counters[name])

@@ -55,9 +55,9 @@ def test_a_stranger_learns_how_a_job_ended(script: str, state: str, code: int, t
 
 def test_a_job_survives_kill_9_of_its_parent(tmp_path: Path) -> None:
     parent = subprocess.Popen([sys.executable, "-c", f"""
-import json, sys, time; sys.path.insert(0, {str(Path(__file__).parent)!r})
+import json, sys, time
 from pathlib import Path
-from test_launchers import LAUNCHER, job_of
+from tests.tasks.test_launchers import LAUNCHER, job_of
 print(json.dumps(LAUNCHER.submit(job_of(Path({str(tmp_path)!r}), "sleep 1; echo survived"))), flush=True); time.sleep(60)
 """], stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])})
     assert parent.stdout is not None
