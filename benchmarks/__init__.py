@@ -1,0 +1,1 @@
+"""One file per claim; raw samples are kept under results/."""

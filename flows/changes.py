@@ -1,0 +1,48 @@
+"""The typed form of changes to a recipe: every field of it, optional, with its type; what the UI shows."""
+
+import dataclasses
+import types
+import typing
+from functools import cache
+from typing import Any
+
+import pydantic
+
+from flows.recipe import LoopRecipe
+
+
+@cache
+def _optional(spec: type) -> type[pydantic.BaseModel]:
+    """A model with the fields of the dataclass `spec`, all optional, its sub-specs likewise."""
+    hints = typing.get_type_hints(spec)
+    fields: dict[str, Any] = {
+        each.name: (_loose(hints[each.name]) | None, pydantic.Field(default=None, title=each.name.replace("_", " ")))
+        for each in dataclasses.fields(spec)
+    }
+    return pydantic.create_model(
+        f"{spec.__name__}Changes", __config__=pydantic.ConfigDict(extra="forbid"), __doc__=spec.__doc__, **fields
+    )
+
+
+def _loose(hint: Any) -> Any:
+    """`hint` with a spec (also where it may be None) replaced by its optional form."""
+    if isinstance(hint, types.UnionType):
+        kinds = [_loose(each) for each in typing.get_args(hint) if each is not type(None)]
+        return typing.Union[tuple(kinds)] | None  # noqa: UP007: a union of a computed tuple
+    return _optional(hint) if dataclasses.is_dataclass(hint) else hint
+
+
+RecipeChanges = _optional(LoopRecipe)
+
+
+def assignments(changes: pydantic.BaseModel | None) -> dict[str, Any]:
+    """The fields that were given, by dotted path: {"train.num_steps": 3000}. None is "as the recipe has it"."""
+    return dict(_leaves(changes, "")) if changes is not None else {}
+
+
+def _leaves(changes: pydantic.BaseModel, prefix: str) -> typing.Iterator[tuple[str, Any]]:
+    for name, value in changes:
+        if isinstance(value, pydantic.BaseModel):
+            yield from _leaves(value, f"{prefix}{name}.")
+        elif value is not None:
+            yield f"{prefix}{name}", value

@@ -1,0 +1,61 @@
+"""One flow run: its recipe, its runtime, its snapshot of the world, and what the lake is told of it."""
+
+import dataclasses
+import json
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from data_lake.files import put_if_absent
+from data_lake.refs import Ref, SourceRef
+from data_lake.runs import Run
+from flows.plan import require_source
+from flows.recipe import LoopRecipe
+from tasks.build import Stage
+from tasks.events import StageEvents
+from tasks.runtime import Runtime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Session:
+    """What the flows have in common. A Retry of a run opens the same session again."""
+
+    recipe: LoopRecipe
+    runtime: Runtime
+    run: Run
+
+    def source(self) -> SourceRef | None:
+        """The source as this run first saw it; None when the recipe collects."""
+        path = require_source(self.recipe)
+        return self.run.source(lambda: look_at(path, self.runtime)) if path else None
+
+    def call(self, stage: Stage, spec: Any, *refs: Ref) -> Ref:
+        """Build the stage, or find it built, as a task of this flow run."""
+        return stage(spec, *refs, runtime=self.runtime)
+
+    def finish(self) -> None:
+        self.run.finish(self.recipe.name)
+        self.event("finished")
+
+    def event(self, name: str, **fields: Any) -> None:
+        StageEvents(stage="", slot="", runtime=self.runtime).write(name, **fields)
+
+
+def look_at(path: str, runtime: Runtime) -> SourceRef:
+    """The present content of a source: a folder's files, or the head of a lake data set (`lake:NAME`)."""
+    from data_lake.sources.snapshot import snapshot
+
+    return snapshot(path, runtime.lake, runtime.home / "snapshots")
+
+
+def open_session(recipe: LoopRecipe, runtime_of: Callable[[str], Runtime], run_id: str | None = None) -> Session:
+    """Begin (or continue) the run `run_id`; without one, a run that no orchestrator knows."""
+    runtime = runtime_of(run_id or str(uuid.uuid4()))
+    run = Run(lake=runtime.lake, run_id=runtime.run_id)
+    payload = {"recipe": dataclasses.asdict(recipe), "started": time.time()}
+    put_if_absent(run.path / "recipe.json", json.dumps(payload, indent=1).encode())
+    session = Session(recipe=recipe, runtime=runtime, run=run)
+    session.event("run", recipe=recipe.name, lake=str(runtime.lake))
+    return session
