@@ -1,0 +1,1 @@
+"""Rules about the code itself: layers, sizes, names, what may be imported, fresh documents."""

@@ -1,0 +1,28 @@
+"""Errors: one paragraph with code, place and next step."""
+
+import pytest
+
+from errors import Transient, UserError
+
+
+def test_paragraph_has_all_parts() -> None:
+    error = UserError("LAKE-007", "no footer", where="episode 3", done="in quarantine", next_step="copy it again")
+    assert str(error) == "LAKE-007: no footer\n  episode 3\n  done: in quarantine\n  next: copy it again"
+
+
+def test_parts_that_are_unknown_leave_no_empty_line() -> None:
+    assert str(UserError("NAME-001", "unknown")) == "NAME-001: unknown"
+    assert str(UserError("NAME-001", "unknown", next_step="look")) == "NAME-001: unknown\n  next: look"
+
+
+def test_parts_can_be_read_one_by_one() -> None:
+    error = UserError("A-001", "m", where="w", done="d", next_step="n")
+    assert (error.code, error.message, error.where, error.done, error.next_step) == ("A-001", "m", "w", "d", "n")
+
+
+def test_a_retry_never_catches_what_a_person_must_mend() -> None:
+    with pytest.raises(UserError):
+        try:
+            raise UserError("A-001", "m")
+        except Transient:
+            pytest.fail("a UserError passed for Transient")
