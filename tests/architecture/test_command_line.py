@@ -9,9 +9,9 @@ from tests.architecture.tree import ROOT
 
 COMMANDS = {"run", "plan", "ls", "show", "doctor", "ingest", "report", "up", "down", "bench", "test", "gc"}
 HEAVY = {
-    "av", "daft", "jinja2", "lance", "metaworld", "mlflow", "mujoco", "numpy", "pandas", "playwright", "prefect", "pyarrow",
-    "pydantic", "safetensors", "scipy", "sentencepiece", "torch",
-}  # fmt: skip
+    *("av", "daft", "jinja2", "lance", "metaworld", "mlflow", "mujoco", "numpy", "pandas", "playwright", "prefect"),
+    *("pyarrow", "pydantic", "safetensors", "scipy", "sentencepiece", "torch"),
+}
 
 
 def loaded(program: str) -> set[str]:
