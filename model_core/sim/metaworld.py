@@ -43,6 +43,8 @@ class MetaWorld:
             raise UserError("SIM-004", f"Meta-World ends an episode at {limit} steps; max_steps is {scene.max_steps}")
         self._scene = scene
         self._models: dict[str, mujoco.MjModel] = {}
+        self._assets: dict[str, str] = {}
+        self._gl_renderer = ""
         self._lanes: dict[str, list[_Lane]] = {}
         self._views: dict[str, SceneViews] = {}
         self._active: list[_Lane] = []
@@ -60,21 +62,19 @@ class MetaWorld:
         return [lane.step(action) if is_active else lane.state for lane, action, is_active in lanes]
 
     def render(self, lanes: Sequence[int]) -> list[dict[str, np.ndarray]]:
-        if self._task not in self._views:
-            self._views[self._task] = SceneViews(self._models[self._task], self._scene)
-        views = self._views[self._task]
+        views = self._scene_views()
         return [views.render(self._active[lane].env.data) for lane in lanes]
 
     def fingerprint(self) -> dict[str, Any]:
         model = next(iter(self._models.values()), None)
         if model is None:
             raise RuntimeError("nothing was simulated yet")
-        if not self._views:
-            self.render([])
+        if not self._gl_renderer:
+            self._gl_renderer = self._scene_views().gl_renderer()
         return {
             "simulator": "metaworld",
             "versions": {name: version(name) for name in ("metaworld", "mujoco", "gymnasium", "numpy")},
-            "renderer": next(iter(self._views.values())).gl_renderer(),
+            "renderer": self._gl_renderer,
             "gl": os.environ.get("MUJOCO_GL", ""),
             "render": {
                 "shadows": self._scene.shadows,
@@ -90,7 +90,7 @@ class MetaWorld:
                 "solver": int(model.opt.solver),
                 "iterations": int(model.opt.iterations),
             },
-            "assets": {task: _digest(each) for task, each in sorted(self._models.items())},
+            "assets": dict(sorted(self._assets.items())),
         }
 
     def close(self) -> None:
@@ -99,6 +99,11 @@ class MetaWorld:
         self._views.clear()
         self._lanes.clear()
 
+    def _scene_views(self) -> SceneViews:
+        if self._task not in self._views:
+            self._views[self._task] = SceneViews(self._models[self._task], self._scene)
+        return self._views[self._task]
+
     def _model(self, task: str) -> mujoco.MjModel:
         """The task's world as shipped, read once; every lane moves things in a copy of its own."""
         if task not in ALL_V3_ENVIRONMENTS:
@@ -106,6 +111,7 @@ class MetaWorld:
             raise UserError("SIM-002", f"Meta-World has no task {task!r}", next_step=f"known: {known}")
         if task not in self._models:
             self._models[task] = ALL_V3_ENVIRONMENTS[task]().model
+            self._assets[task] = _digest(self._models[task])
         return self._models[task]
 
 
@@ -149,18 +155,22 @@ def _environment(task: str, model: mujoco.MjModel) -> SawyerXYZEnv:
     reading the model from files and without fifty resets for tasks that are not used.
     """
 
-    class Lane(ALL_V3_ENVIRONMENTS[task]):  # type: ignore[misc]
+    shipped: Any = ALL_V3_ENVIRONMENTS[task]
+
+    class Lane(shipped):
+        def __init__(self) -> None:
+            super().__init__()
+            self._partially_observable = False
+            self.__dict__.pop("sawyer_observation_space", None)  # cached with the goal hidden
+            self._set_task_called = True
+            self._freeze_rand_vec = False
+            self.seeded_rand_vec = True
+
         def _initialize_simulation(self) -> tuple[mujoco.MjModel, mujoco.MjData]:
             own = copy.copy(model)
             return own, mujoco.MjData(own)
 
-    env = Lane()
-    env._partially_observable = False
-    env.__dict__.pop("sawyer_observation_space", None)  # cached with the goal hidden
-    env._set_task_called = True
-    env._freeze_rand_vec = False
-    env.seeded_rand_vec = True
-    return env
+    return Lane()
 
 
 def faucet_goal(env: SawyerXYZEnv, task: str) -> bool:
