@@ -1,0 +1,208 @@
+"""Training as a job: submitted once, followed, and attached to again after whoever followed it has died.
+
+The slot's job.json says which job runs. It is written before the job starts, so that nobody starts a second one.
+"""
+
+import json
+import time
+import uuid
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from data_lake import files
+from data_lake.refs import CheckpointRef, PackedRef, PreprocessedRef
+from data_lake.store import Attempt
+from errors import Transient, UserError
+from lookup import lookup
+from model_core.training.checkpoint import directory_of, find_fault
+from tasks.launchers import LAUNCHERS, Handle, Job, JobStatus, Launcher
+from tasks.metrics import Forwarder, Spool
+from tasks.runtime import Note, Progress, Runtime, Summary
+from tasks.specs import TrainStage
+
+WORKER = "tasks.workers.train_worker"
+POLL_S = 0.5
+SILENCE_S = 180.0  # a job whose beat has not changed for this long is taken for lost
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Submitted:
+    """The job of a slot: its handle, and its output directory relative to the slot."""
+
+    handle: Handle
+    output: str
+
+    @classmethod
+    def read(cls, slot: Path) -> "Submitted | None":
+        path = slot / "job.json"
+        return cls(**json.loads(path.read_text())) if path.exists() else None
+
+    def keep(self, slot: Path) -> None:
+        files.replace(slot / "job.json", json.dumps(asdict(self), indent=1).encode())
+
+    def launcher(self) -> Launcher:
+        return lookup(LAUNCHERS, self.handle["launcher"], "launcher")
+
+
+def train(
+    spec: TrainStage, preprocessed: PreprocessedRef, packed: PackedRef, *, out: Attempt, runtime: Runtime
+) -> CheckpointRef:
+    """Train to the last step and return its checkpoint, by a new job or by the one that runs already.
+
+    Raises `UserError` TRAIN-001 with the log's last lines when the job fails by itself, what the job itself raised
+    as UserError, and `Transient` when it was killed or went silent: the next attempt resumes.
+    """
+    job = _running_job(spec, out, runtime)
+    if job is None:
+        job = _submit(spec, preprocessed, packed, out, runtime)
+    final = directory_of(out.slot / job.output / "checkpoints", spec.train.num_steps)
+    forwarder = _forwarder(job, spec, out, runtime).start()
+    try:
+        status = follow(job, spec.train.num_steps, out=out, runtime=runtime)
+        if find_fault(final) is not None:
+            raise _failure(job, status, out.slot)
+    except KeyboardInterrupt:
+        job.launcher().cancel(job.handle)
+        raise
+    finally:
+        if left := forwarder.close():
+            runtime.report(Note(text=left))
+    counters = json.loads((final / "state.json").read_text())
+    runtime.report(Summary(line=_line(counters, out.slot / job.output)))
+    return CheckpointRef(
+        uri=f"{_slot_uri(out)}/{final.relative_to(out.slot).as_posix()}",
+        fingerprint=out.fingerprint,
+        step=counters["step"],
+        samples_seen=counters["samples_seen"],
+        loss=counters["loss"],
+    )
+
+
+def _running_job(spec: TrainStage, out: Attempt, runtime: Runtime) -> Submitted | None:
+    """The job of this slot if it runs or has finished its work; None when a new one is due."""
+    job = Submitted.read(out.slot)
+    if job is None:
+        return None
+    if find_fault(directory_of(out.slot / job.output / "checkpoints", spec.train.num_steps)) is None:
+        runtime.report(Note(text=f"job {job.handle['job_id'][:8]} has finished meanwhile"))
+        return job
+    status = job.launcher().attach(job.handle)
+    if status.state == "running":
+        runtime.report(Note(text=f"attached to job {job.handle['job_id'][:8]}, which still runs"))
+        return job
+    job.launcher().cancel(job.handle)  # ranks that outlived the rest
+    return None
+
+
+def _submit(
+    spec: TrainStage, preprocessed: PreprocessedRef, packed: PackedRef, out: Attempt, runtime: Runtime
+) -> Submitted:
+    directory = out.path / "job"
+    directory.mkdir(parents=True, exist_ok=True)
+    described = asdict(spec) | {
+        "preprocessed": str(runtime.path(preprocessed.uri)),
+        "packed": str(runtime.path(packed.uri)),
+        "output": str(out.path),
+        "earlier": [str(path) for path in out.earlier],
+        "threads": runtime.threads,
+        "micro_batch_rows": runtime.micro_batch_rows,
+    }
+    files.replace(directory / "job.json", json.dumps(described, indent=1).encode())
+    name = "torchrun" if runtime.launcher == "local" and runtime.processes > 1 else runtime.launcher
+    launcher: Launcher = lookup(LAUNCHERS, name, "launcher")
+    job = Job(
+        job_id=uuid.uuid4().hex,
+        module=WORKER,
+        arguments=("--job", str(directory / "job.json")),
+        directory=directory,
+        processes=runtime.processes,
+        threads=runtime.threads,
+    )
+    out.check()
+    submitted = Submitted(handle=launcher.plan(job), output=out.path.relative_to(out.slot).as_posix())
+    submitted.keep(out.slot)
+    submitted = replace(submitted, handle=launcher.submit(job))
+    submitted.keep(out.slot)
+    return submitted
+
+
+def follow(
+    job: Submitted, num_steps: int, *, out: Attempt, runtime: Runtime, poll_s: float = POLL_S, silence_s: float = SILENCE_S
+) -> JobStatus:
+    """Report progress until the job has ended; returns how. Raises `Transient` when it is silent for too long.
+
+    Silence is counted on this process's own clock from the last change seen, so that neither a clock that jumps
+    nor a pause of this process ends a job.
+    """
+    metrics = out.slot / job.output / "metrics.jsonl"
+    last_beat, changed = "", time.monotonic()
+    while (status := job.launcher().attach(job.handle)).state == "running":
+        out.check()
+        if status.beat != last_beat:
+            last_beat, changed = status.beat, time.monotonic()
+        elif time.monotonic() - changed > silence_s:
+            job.launcher().cancel(job.handle)
+            raise Transient(f"the training job gave no sign of life for {silence_s:.0f} s and was cancelled")
+        if line := last_line(metrics):
+            runtime.report(_progress(line, num_steps))
+        time.sleep(poll_s)
+    if line := last_line(metrics):
+        runtime.report(_progress(line, num_steps))
+    return status
+
+
+def last_line(path: Path, reach: int = 4096) -> dict[str, Any] | None:
+    """The last complete JSON line of a growing file; None while there is none."""
+    if not path.exists():
+        return None
+    with path.open("rb") as stream:
+        stream.seek(max(0, path.stat().st_size - reach))
+        complete = stream.read().split(b"\n")[:-1]
+    return json.loads(complete[-1]) if complete else None
+
+
+def _progress(line: dict[str, Any], num_steps: int) -> Progress:
+    shown = {"loss": line["loss"], "samples/s": line["samples_per_s"], "input wait": line["input_wait"]}
+    figures = {name: float(value) for name, value in shown.items() if value is not None}
+    return Progress(done=line["step"] + 1, total=num_steps, unit="steps", figures=figures)
+
+
+def _failure(job: Submitted, status: JobStatus, slot: Path) -> Exception:
+    """What to raise for a job that ended without its last checkpoint."""
+    note = slot / job.output / "job" / "error.json"
+    log = slot / job.output / "job" / "log.txt"
+    if note.exists():
+        told = json.loads(note.read_text())
+        if told["transient"]:
+            return Transient(told["message"])
+        return UserError(told["code"], told["message"], where=told["where"], done=told["done"],
+                         next_step=told["next_step"] or f"read {log}")
+    code = status.exit_code
+    if code is None or code < 0 or job.handle["launcher"] == "torchrun":
+        how = "was lost" if code is None else f"ended with status {code}"
+        return Transient(f"the training job {how}; the next attempt resumes from its last checkpoint ({log})")
+    tail = "\n".join(status.log_tail.splitlines()[-12:])
+    return UserError("TRAIN-001", f"the training job ended with status {code}:\n{tail}", where=str(log),
+                     next_step="mend the cause and run again: training resumes from its last checkpoint")
+
+
+def _forwarder(job: Submitted, spec: TrainStage, out: Attempt, runtime: Runtime) -> Forwarder:
+    spool = Spool(
+        path=out.slot / job.output / "metrics.jsonl",
+        slot=f"train/{out.fingerprint}",
+        title=f"{runtime.label or 'train'} {out.fingerprint[:4]}",
+        settings=asdict(spec),
+    )
+    return Forwarder(spool, lake=runtime.lake, home=runtime.home)
+
+
+def _slot_uri(out: Attempt) -> str:
+    """The slot, relative to the lake: out.uri is its attempts/n."""
+    return out.uri.rpartition("/attempts/")[0]
+
+
+def _line(counters: dict[str, Any], output: Path) -> str:
+    line = last_line(output / "metrics.jsonl")
+    speed = f" · {line['samples_per_s']:,.0f} samples/s" if line and line["samples_per_s"] else ""
+    return f"{counters['step']:,} steps · {counters['samples_seen']:,} samples · loss {counters['loss']:.4f}{speed}"
