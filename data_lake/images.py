@@ -1,0 +1,110 @@
+"""Decode and prepare the sampled images of many episodes on Daft: one job per episode and view.
+
+Each job reads its mp4 from the lake itself, so that it runs in any process or on any node. Failures come back
+as values and are raised in the order of the jobs, whichever finished first.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import daft
+import numpy as np
+
+from data_lake.decode import frames
+from data_lake.view import open_video
+from errors import UserError
+from lookup import lookup
+
+RESULT = daft.DataType.struct(
+    {"images": daft.DataType.binary(), "num_black": daft.DataType.int64(), "error": daft.DataType.string()}
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImageJob:
+    """The frames `wanted` of one episode's view, the first at from_s of an mp4."""
+
+    episode_index: int
+    view: str
+    chunk_index: int
+    file_index: int
+    from_s: float
+    to_s: float | None
+    fps: float
+    wanted: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ImageSource:
+    """Where the mp4s are, how their pixels are declared, and what makes an image of a policy's view of them.
+
+    prepare: dotted name of a function (image (H, W, 3) uint8, inputs) -> (S, S, 3) uint8.
+    """
+
+    videos_uri: str
+    videos_version: int
+    colour_order: str
+    image_orientation: str
+    prepare: str
+    inputs: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Images:
+    """pixels (N, S, S, 3) uint8, upright RGB; num_black: source images without any light."""
+
+    pixels: np.ndarray
+    num_black: int
+
+
+def prepared_images(jobs: Sequence[ImageJob], source: ImageSource, workers: int) -> list[Images]:
+    """Images of each job, in order. Raises the UserError of the first job that failed."""
+    if not jobs:
+        return []
+    size = source.inputs["image_size"]
+    plan = daft.from_pydict({"job": [json.dumps(asdict(job)) for job in jobs]})
+    found = plan.into_batches(max(1, -(-len(jobs) // (4 * workers)))).select(
+        _prepare(daft.col("job"), json.dumps(asdict(source))).alias("found")
+    )
+    images = []
+    for result in found.to_pydict()["found"]:
+        if result["error"] is not None:
+            failed = json.loads(result["error"])
+            raise UserError(failed.pop("code"), failed.pop("message"), **failed)
+        pixels = np.frombuffer(result["images"], np.uint8).reshape(-1, size, size, 3)
+        images.append(Images(pixels=pixels, num_black=result["num_black"]))
+    return images
+
+
+@daft.func(return_dtype=RESULT)
+def _prepare(job_json: str, source_json: str) -> dict[str, Any]:
+    job, source = ImageJob(**json.loads(job_json)), ImageSource(**json.loads(source_json))
+    try:
+        return {**_decode(job, source), "error": None}
+    except UserError as error:
+        fields = {"code": error.code, "message": error.message, "where": error.where, "next_step": error.next_step}
+        return {"images": None, "num_black": 0, "error": json.dumps(fields)}
+
+
+def _decode(job: ImageJob, source: ImageSource) -> dict[str, Any]:
+    prepare = lookup({}, source.prepare, "function")
+    pieces, num_black = [], 0
+    where = f"episode {job.episode_index} · view {job.view}"
+    with open_video(source.videos_uri, source.videos_version, job.view, job.chunk_index, job.file_index) as file:
+        for _, image in frames(
+            file, from_s=job.from_s, to_s=job.to_s, fps=job.fps, wanted=job.wanted, where=where
+        ):
+            num_black += not image.any()
+            pieces.append(prepare(upright_rgb(image, source.colour_order, source.image_orientation), source.inputs))
+    return {"images": b"".join(piece.tobytes() for piece in pieces), "num_black": num_black}
+
+
+def upright_rgb(image: np.ndarray, colour_order: str, image_orientation: str) -> np.ndarray:
+    """(H, W, 3) as declared to upright RGB: `bgr` swaps the channels, `upside_down` is turned by 180 degrees."""
+    if colour_order == "bgr":
+        image = image[:, :, ::-1]
+    if image_orientation == "upside_down":
+        image = image[::-1, ::-1]
+    return np.ascontiguousarray(image)

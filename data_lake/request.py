@@ -1,0 +1,75 @@
+"""What preprocessing is asked for, and what must hold before it begins."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from data_lake.view import DatasetView
+from errors import UserError
+from lookup import lookup
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelFunctions:
+    """What a model brings, by dotted name (see `model_core.transforms`).
+
+    prepare_view: (image, inputs) -> image. fit_tokenizer: (instructions, inputs) -> the card's entry.
+    text_tokens: (instruction, proprio_P, card, folder) -> ids. robot: (layout) -> robot.
+    training_actions: (actions_THA, proprio_TP, robot) -> actions_THA as trained.
+    """
+
+    prepare_view: str
+    fit_tokenizer: str
+    text_tokens: str
+    robot: str
+    training_actions: str
+
+    def get(self, name: str) -> Callable[..., Any]:
+        return lookup({}, getattr(self, name), "function")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What to make. inputs: the policy's InputSpec as a dict. layout: the embodiment as a dict."""
+
+    sample_stride: int
+    heldout_episodes: tuple[int, ...]
+    inputs: dict[str, Any]
+    layout: dict[str, Any]
+    functions: ModelFunctions
+    workers: int = 1
+
+
+def check_request(view: DatasetView, request: Request) -> None:
+    """Refuse what would train on something else than it says."""
+    held = view.meaning["render_every"]
+    if held > 1 and request.sample_stride % held:
+        raise UserError(
+            "PREP-001",
+            f"sample_stride {request.sample_stride} meets frames whose image is held from an earlier one "
+            f"(a new image comes every {held} frames)",
+            where="preprocess.sample_stride",
+            next_step=f"set it to a multiple of {held}",
+        )
+    cameras = {span.view for episode in view.episodes for span in episode.spans}
+    absent = [name for name in request.inputs["views"] if name not in cameras]
+    if absent:
+        raise UserError(
+            "PREP-003",
+            f"no episode has a view {absent[0]!r}",
+            where="policy.inputs.views",
+            next_step=f"the data have: {', '.join(sorted(cameras)) or 'no view at all'}",
+        )
+    known = {episode.source_episode for episode in view.episodes}
+    unknown = [number for number in request.heldout_episodes if number not in known]
+    if unknown or known <= set(request.heldout_episodes):
+        what = f"held-out episode {unknown[0]} is not in the data" if unknown else "every episode is held out"
+        raise UserError("PREP-004", what, where="preprocess.heldout_episodes",
+                        next_step="choose among the episodes that were ingested; quarantined ones are not there")
+    if view.meaning["action_mode"] == "delta" and any(request.layout["delta_mask"]):
+        raise UserError(
+            "PREP-005",
+            f"the actions are changes already, and {view.embodiment} would subtract the state once more",
+            where="ingest.action_mode",
+            next_step="declare the embodiment's delta_mask as all False for this data, or action_mode absolute",
+        )

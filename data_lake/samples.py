@@ -1,0 +1,174 @@
+"""Read samples by id: two batched Lance takes make one `Batch` in packed order, boundaries included.
+
+Opened lazily in the process that reads and dropped when pickled, since Lance does not survive a fork.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+from data_lake.packing import TokenCount
+from errors import UserError
+
+CACHED_STEP_BYTES = 256 * 2**20  # action rows up to this size are kept in memory
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Batch:
+    """N samples in packed order, row after row, as numpy. `cu_*` are the only authority on boundaries.
+
+    sample_ids (N,) int64; row_of_sample (N,) int32. images (I, S, S, 3) uint8: only views that exist, ordered
+    by sample, then by slot; image_sample, image_view (I,) int32: which sample, which slot. text_tokens (X,)
+    int32, concatenated; text_lengths (N,) int32. proprio (N, P) float32, raw. actions (N, H, A) float32, raw:
+    past the end of an episode the last one is repeated, and action_mask (N, H) bool is False. prefix_lengths
+    (N,) int32: tokens of views, text and state. cu_prefix, cu_suffix (N + 1,) int32: running token counts.
+    """
+
+    step: int
+    sample_ids: np.ndarray
+    row_of_sample: np.ndarray
+    images: np.ndarray
+    image_sample: np.ndarray
+    image_view: np.ndarray
+    text_tokens: np.ndarray
+    text_lengths: np.ndarray
+    proprio: np.ndarray
+    actions: np.ndarray
+    action_mask: np.ndarray
+    prefix_lengths: np.ndarray
+    cu_prefix: np.ndarray
+    cu_suffix: np.ndarray
+
+
+def view_column(view: str) -> str:
+    """The column of samples.lance that holds this view (Lance allows no dot in a name)."""
+    return f"view_{view}"
+
+
+def _fixed(column: pa.ChunkedArray) -> np.ndarray:
+    """A fixed_size_list column as (N, D)."""
+    array = column.combine_chunks()
+    return array.flatten().to_numpy(zero_copy_only=False).reshape(len(array), -1)
+
+
+def _running(lengths: np.ndarray) -> np.ndarray:
+    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+
+
+class SampleTable:
+    """The tables that preprocessing wrote, read by sample id (row number)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.card: dict[str, Any] = json.loads((folder / "card.json").read_text())
+        self._samples: lance.LanceDataset | None = None
+        self._steps: lance.LanceDataset | None = None
+        self._cached_actions: np.ndarray | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_samples": None, "_steps": None, "_cached_actions": None}
+
+    @property
+    def views(self) -> list[str]:
+        return list(self.card["inputs"]["views"])
+
+    @property
+    def samples(self) -> lance.LanceDataset:
+        if self._samples is None:
+            self._samples = lance.dataset(str(self.folder / "samples.lance"))
+        return self._samples
+
+    @property
+    def steps(self) -> lance.LanceDataset:
+        if self._steps is None:
+            self._steps = lance.dataset(str(self.folder / "steps.lance"))
+        return self._steps
+
+    def column(self, name: str) -> np.ndarray:
+        """A whole numeric column of the samples (N,), such as `split` or `num_steps`."""
+        return self.samples.to_table(columns=[name])[name].to_numpy()
+
+    def ids(self, split: int) -> np.ndarray:
+        """Sample ids (int64) of a split: 0 training, 1 held out."""
+        return np.flatnonzero(self.column("split") == split)
+
+    def batch(self, step: int, rows: Sequence[np.ndarray], tokens: TokenCount) -> Batch:
+        """The samples of these rows (ids of each), in this order. `tokens` says how long prefix and suffix are."""
+        ids = np.concatenate([*rows, np.empty(0, np.int64)]).astype(np.int64)
+        columns = ["first_step", "num_steps", "proprio", "text_tokens", *map(view_column, self.views)]
+        table = self._take(self.samples, ids, columns)
+        text = table["text_tokens"].combine_chunks()
+        text_lengths = text.value_lengths().to_numpy(zero_copy_only=False).astype(np.int32)
+        images, image_sample, image_view = self._images(table)
+        first_N, left_N = table["first_step"].to_numpy(), table["num_steps"].to_numpy()
+        actions, mask = self._chunks(first_N, left_N, tokens.action_horizon)
+        num_views = np.bincount(image_sample, minlength=len(ids))
+        prefix_lengths = tokens.prefix(num_views, text_lengths).astype(np.int32)
+        return Batch(
+            step=step,
+            sample_ids=ids,
+            row_of_sample=np.repeat(np.arange(len(rows), dtype=np.int32), [len(row) for row in rows]),
+            images=images,
+            image_sample=image_sample,
+            image_view=image_view,
+            text_tokens=text.flatten().to_numpy(zero_copy_only=False).astype(np.int32),
+            text_lengths=text_lengths,
+            proprio=_fixed(table["proprio"]).astype(np.float32),
+            actions=actions,
+            action_mask=mask,
+            prefix_lengths=prefix_lengths,
+            cu_prefix=_running(prefix_lengths),
+            cu_suffix=_running(np.full(len(ids), tokens.action_horizon)),
+        )
+
+    def _take(self, table: lance.LanceDataset, ids: np.ndarray, columns: list[str]) -> pa.Table:
+        """Rows in the order of `ids`: asked for once each and ascending, which Lance reads fastest."""
+        unique, back = np.unique(ids, return_inverse=True)
+        return table.take(unique.tolist(), columns=columns).take(pa.array(back))
+
+    def _images(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(I, S, S, 3) pixels with the sample and the slot of each, ordered by sample, then by slot."""
+        size = self.card["inputs"]["image_size"]
+        columns = [table[view_column(name)].combine_chunks() for name in self.views]
+        present_NV = np.stack([column.is_valid().to_numpy(zero_copy_only=False) for column in columns], axis=1)
+        image_sample, image_view = np.nonzero(present_NV)
+        images = np.empty((len(image_sample), size, size, 3), np.uint8)
+        for slot, column in enumerate(columns):
+            found = column.drop_null()
+            if len(found) * size * size * 3 != found.total_values_length:
+                raise UserError(
+                    "LOAD-001",
+                    f"an image of view {self.views[slot]!r} is not {size} x {size} RGB",
+                    where=str(self.folder / "samples.lance"),
+                    next_step="run with `--rebuild preprocess --why TEXT`",
+                )
+            images[image_view == slot] = _pixels(found).reshape(-1, size, size, 3)
+        return images, image_sample.astype(np.int32), image_view.astype(np.int32)
+
+    def _chunks(self, first_N: np.ndarray, left_N: np.ndarray, horizon: int) -> tuple[np.ndarray, np.ndarray]:
+        """Actions (N, H, A) and their mask (N, H): past the end of the episode the last one again, and False."""
+        offsets_H = np.arange(horizon)
+        mask = offsets_H[None, :] < left_N[:, None]
+        steps_NH = first_N[:, None] + np.minimum(offsets_H[None, :], left_N[:, None] - 1)
+        return self._actions(steps_NH), mask
+
+    def _actions(self, steps_NH: np.ndarray) -> np.ndarray:
+        if self._cached_actions is None and self.steps.count_rows() * self.card["action_dim"] * 4 <= CACHED_STEP_BYTES:
+            self._cached_actions = _fixed(self.steps.to_table(columns=["action"])["action"])
+        if self._cached_actions is not None:
+            return self._cached_actions[steps_NH]
+        unique, back = np.unique(steps_NH, return_inverse=True)
+        return _fixed(self.steps.take(unique.tolist(), columns=["action"])["action"])[back.reshape(steps_NH.shape)]
+
+
+def _pixels(found: pa.Array) -> np.ndarray:
+    """All bytes of a large_binary array without nulls, end to end, without a copy."""
+    _, offsets, content = found.buffers()
+    start, end = np.frombuffer(offsets, np.int64)[[found.offset, found.offset + len(found)]] if len(found) else (0, 0)
+    return np.frombuffer(content, np.uint8)[start:end] if content is not None else np.empty(0, np.uint8)

@@ -1,0 +1,92 @@
+"""Statistics of rows, exact and mergeable: count, mean, variance, range and quantiles per dimension.
+
+Quantiles do not average, so merged ones are computed from the rows themselves, which are kept.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Moments:
+    """count of rows, mean_D, m2_D (sum of squared distances to the mean), min_D and max_D, all float64."""
+
+    count: int
+    mean_D: np.ndarray
+    m2_D: np.ndarray
+    min_D: np.ndarray
+    max_D: np.ndarray
+
+    @classmethod
+    def of(cls, rows_TD: np.ndarray) -> "Moments":
+        """Of rows (T, D), T at least 1."""
+        rows_TD = rows_TD.astype(np.float64)
+        mean_D = rows_TD.mean(axis=0)
+        return cls(
+            count=len(rows_TD),
+            mean_D=mean_D,
+            m2_D=((rows_TD - mean_D) ** 2).sum(axis=0),
+            min_D=rows_TD.min(axis=0),
+            max_D=rows_TD.max(axis=0),
+        )
+
+    def merged(self, other: "Moments") -> "Moments":
+        """Of both sets of rows together (Chan, Golub and LeVeque 1983)."""
+        count = self.count + other.count
+        apart_D = other.mean_D - self.mean_D
+        return Moments(
+            count=count,
+            mean_D=self.mean_D + apart_D * (other.count / count),
+            m2_D=self.m2_D + other.m2_D + apart_D**2 * (self.count * other.count / count),
+            min_D=np.minimum(self.min_D, other.min_D),
+            max_D=np.maximum(self.max_D, other.max_D),
+        )
+
+    @property
+    def std(self) -> np.ndarray:
+        """Standard deviation of the population (divided by count), as numpy's default."""
+        return np.sqrt(self.m2_D / self.count)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Statistics:
+    """Moments and the rows themselves, in the pieces in which they came."""
+
+    moments: Moments
+    pieces: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(cls, rows_TD: np.ndarray) -> "Statistics":
+        """Of rows (T, D), T at least 1."""
+        return cls(moments=Moments.of(rows_TD), pieces=(rows_TD,))
+
+    def merged(self, other: "Statistics") -> "Statistics":
+        """Of both sets of rows together; the order does not change quantiles, count and range."""
+        return Statistics(moments=self.moments.merged(other.moments), pieces=self.pieces + other.pieces)
+
+    def quantiles(self, *shares: float) -> np.ndarray:
+        """Quantiles (len(shares), D) over all rows, linear between neighbours as numpy's default."""
+        return np.quantile(np.concatenate(self.pieces).astype(np.float64), shares, axis=0)
+
+    def as_json(self) -> dict[str, list[float] | int]:
+        """mean, std, min, max, q01, q99 as lists of D floats, and the count."""
+        q01_D, q99_D = self.quantiles(0.01, 0.99)
+        return {
+            "mean": self.moments.mean_D.tolist(),
+            "std": self.moments.std.tolist(),
+            "min": self.moments.min_D.tolist(),
+            "max": self.moments.max_D.tolist(),
+            "q01": q01_D.tolist(),
+            "q99": q99_D.tolist(),
+            "count": self.moments.count,
+        }
+
+
+def constant_dimensions(summary: dict[str, list[float] | int], tolerance: float = 1e-6) -> list[int]:
+    """Dimensions whose 1 % to 99 % range is within `tolerance` of nothing, relative to their size.
+
+    A normaliser must not divide by such a range; a person should know which they are.
+    """
+    q01_D, q99_D = np.asarray(summary["q01"]), np.asarray(summary["q99"])
+    return np.flatnonzero(q99_D - q01_D <= tolerance * np.maximum(1.0, np.abs(q99_D))).tolist()

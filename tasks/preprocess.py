@@ -1,0 +1,61 @@
+"""The preprocess stage: a lake view becomes samples, with statistics and everything that serving must know."""
+
+from dataclasses import asdict
+
+from data_lake.preprocess import preprocess_view
+from data_lake.refs import DatasetRef, PreprocessedRef
+from data_lake.request import ModelFunctions, Request
+from data_lake.store import Attempt
+from data_lake.view import read_view
+from lookup import lookup
+from model_core.embodiments import EMBODIMENTS, layout_of
+from tasks.runtime import Progress, Runtime, Summary
+from tasks.specs import PreprocessStage
+
+FUNCTIONS = ModelFunctions(
+    prepare_view="model_core.transforms:prepare_view",
+    fit_tokenizer="model_core.transforms:fit_tokenizer",
+    text_tokens="model_core.transforms:text_tokens",
+    robot="model_core.embodiments:from_layout",
+    training_actions="model_core.transforms:training_actions",
+)
+
+
+def preprocess(spec: PreprocessStage, dataset: DatasetRef, *, out: Attempt, runtime: Runtime) -> PreprocessedRef:
+    """Samples of every sample_stride-th frame, images as the policy sees them, statistics of training episodes."""
+    view = read_view(runtime.path(dataset.uri))
+    inputs = asdict(spec.policy.inputs) | {"views": list(spec.policy.inputs.views)}
+    request = Request(
+        sample_stride=spec.preprocess.sample_stride,
+        heldout_episodes=spec.preprocess.heldout_episodes,
+        inputs=inputs,
+        layout=layout_of(lookup(EMBODIMENTS, view.embodiment, "embodiment")),
+        functions=FUNCTIONS,
+        workers=runtime.workers,
+    )
+
+    def report(done: int, total: int) -> None:
+        out.check()
+        runtime.report(Progress(done=done, total=total, unit="episodes"))
+
+    made = preprocess_view(view, runtime.lake / "datasets" / dataset.dataset, request, out.path, report)
+    marked = [f"{count} {name.replace('_', ' ')}" for name, count in made.marks.items() if count]
+    runtime.report(
+        Summary(
+            line=" · ".join([f"{made.num_samples:,} samples ({made.num_heldout:,} held out)", *marked]),
+            table=[
+                {"what": "samples", "count": made.num_samples},
+                {"what": "held-out samples", "count": made.num_heldout},
+                {"what": "images", "count": made.num_views},
+                {"what": "control steps", "count": made.num_steps},
+                *({"what": name.replace("_", " "), "count": count} for name, count in made.marks.items()),
+            ],
+        )
+    )
+    return PreprocessedRef(
+        uri=out.uri,
+        fingerprint=out.fingerprint,
+        num_samples=made.num_samples,
+        num_heldout=made.num_heldout,
+        num_views=made.num_views,
+    )
