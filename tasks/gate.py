@@ -49,7 +49,9 @@ def decide(gate: GateSpec, report: EvalReport, champion: ChampionScore | None, *
         return Decision(alias=None, sentence=f"rejected: {'; '.join(map(_said, failed))}", checks=limits)
     if gate.max_alias != "champion":
         return Decision(
-            alias=gate.max_alias, sentence=f"all limits passed; this recipe may be {gate.max_alias} at most", checks=limits
+            alias=gate.max_alias,
+            sentence=f"all limits passed; this recipe may be {gate.max_alias} at most",
+            checks=limits,
         )
     if champion is None:
         return Decision(alias="champion", sentence="first version, all gates passed", checks=limits)

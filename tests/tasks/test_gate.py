@@ -1,6 +1,7 @@
 """The gate: limits, the comparison with the champion, and what must hold for any figures."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,11 +16,11 @@ CHAMPION = ChampionScore(version=3, score=0.9, suite="four", protocol="p1", simu
 RANK = {None: 0, "challenger": 1, "champion": 2}
 
 
-def report_of(successes: tuple[int, ...] = (9, 9), score: float | None = None, **fields: object) -> EvalReport:
+def report_of(successes: tuple[int, ...] = (9, 9), score: float | None = None, **fields: Any) -> EvalReport:
     tasks = tuple(
         TaskResult(task=f"t{i}", n=10, k=k, safe=k, low=0.0, high=1.0, seconds=1.0) for i, k in enumerate(successes)
     )
-    values = {
+    values: dict[str, Any] = {
         "uri": "evaluate/e/attempts/1", "fingerprint": "e", "suite": "four", "simulator": "s1",
         "num_episodes": 10 * len(tasks), "score": sum(successes) / (10 * len(tasks)) if score is None else score,
         "tasks": tasks, "collisions": 0, "limit_hits": 0, "non_finite": 0, "error": None, "baselines": (),
