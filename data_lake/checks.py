@@ -1,0 +1,185 @@
+"""What must hold of one episode before it may enter the lake: its rows, and each of its video spans."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from data_lake.findings import Finding, finding
+from data_lake.schema import is_vector, vectors
+from data_lake.sources.episode import Episode, Feature, SourceCard, VideoSpan
+from data_lake.video import VideoIndex
+
+REQUIRED = ("observation.state", "action")
+START_S = 1e-4  # LeRobot's tolerance between a timestamp and its frame
+_KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
+
+
+def check_rows(episode: Episode, card: SourceCard) -> Iterator[Finding]:
+    """Of an episode whose rows could be read."""
+    rows, number, file = episode.rows, episode.source_episode, episode.file
+    if rows is None:
+        return
+    if rows.num_rows == 0 and not episode.length:
+        yield finding("LAKE-020", episode=number, file=file)
+        return
+    if episode.length is not None and episode.length != rows.num_rows:
+        detail = f"{episode.length} declared, {rows.num_rows} found"
+        yield finding("LAKE-012", detail, episode=number, file=file)
+    if rows.num_rows == 0:
+        return
+    for name in REQUIRED:
+        if name not in rows.column_names:
+            yield finding("LAKE-025", name, episode=number, file=file)
+    yield from _numbering(episode, rows)
+    for name in rows.column_names:
+        yield from _column(episode, name, rows[name], card.features.get(name))
+    yield from _timestamps(episode, rows, card.fps)
+
+
+def _numbering(episode: Episode, rows: pa.Table) -> Iterator[Finding]:
+    number, file = episode.source_episode, episode.file
+    if "episode_index" in rows.column_names:
+        strange = pc.index(pc.fill_null(pc.not_equal(rows["episode_index"], number), True), True).as_py()
+        if strange >= 0:
+            detail = f"row {strange} says episode {rows['episode_index'][strange].as_py()}"
+            yield finding("LAKE-021", detail, episode=number, row=strange, file=file)
+    if "frame_index" not in rows.column_names:
+        yield finding("LAKE-046", episode=number, file=file)
+        return
+    frames = rows["frame_index"].to_pylist()
+    wrong = next((row for row, frame in enumerate(frames) if frame != row), None)
+    if wrong is not None:
+        detail = f"row {wrong} has {frames[wrong]}"
+        yield finding("LAKE-018", detail, episode=number, row=wrong, file=file)
+
+
+def _column(episode: Episode, name: str, column: pa.ChunkedArray, declared: Feature | None) -> Iterator[Finding]:
+    number, file = episode.source_episode, episode.file
+    kind = column.type.value_type if is_vector(column.type) else column.type
+    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    expected = None if declared is None else np.dtype(declared.dtype).kind if _is_dtype(declared.dtype) else None
+    if name in REQUIRED and not numeric:
+        yield finding("LAKE-019", f"{name} is {column.type}", episode=number, file=file)
+        return
+    if expected is not None and numeric and _KINDS.get(expected) != _kind(kind):
+        detail = f"{name} is {column.type}, declared {declared.dtype if declared else ''}"
+        yield finding("LAKE-019", detail, episode=number, file=file)
+        return
+    if not numeric:
+        if expected is not None:
+            yield finding("LAKE-019", f"{name} is {column.type}", episode=number, file=file)
+        return
+    yield from _values(episode, name, column, declared)
+
+
+def _values(episode: Episode, name: str, column: pa.ChunkedArray, declared: Feature | None) -> Iterator[Finding]:
+    """Finite, and as wide as declared."""
+    number, file = episode.source_episode, episode.file
+    rows_TD = vectors(column)
+    if rows_TD is None:
+        row = _first_odd_row(column)
+        code = "LAKE-016" if column[row].as_py() is None or None in np.atleast_1d(column[row].as_py()) else "LAKE-019"
+        yield finding(code, f"{name} in row {row}", episode=number, row=row, file=file)
+        return
+    width = int(np.prod(declared.shape)) if declared is not None and declared.shape else rows_TD.shape[1]
+    if width != rows_TD.shape[1]:
+        detail = f"{name} has {rows_TD.shape[1]} dimensions, declared {width}"
+        yield finding("LAKE-019", detail, episode=number, file=file)
+    elif rows_TD.dtype.kind == "f":
+        finite_T = np.isfinite(rows_TD).all(axis=1)
+        if not finite_T.all():
+            row = int(np.argmin(finite_T))
+            dimension = int(np.argmin(np.isfinite(rows_TD[row])))
+            detail = f"{name}[{dimension}] is {rows_TD[row, dimension]} in row {row}"
+            yield finding("LAKE-016", detail, episode=number, row=row, file=file)
+
+
+def _first_odd_row(column: pa.ChunkedArray) -> int:
+    """The first row that is null, holds a null, or is not as wide as the first one."""
+    values = column.to_pylist()
+    width = None
+    for row, value in enumerate(values):
+        if value is None or (isinstance(value, list) and None in value):
+            return row
+        if isinstance(value, list):
+            width = len(value) if width is None else width
+            if len(value) != width:
+                return row
+    return 0
+
+
+def _is_dtype(name: str) -> bool:
+    return name in ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
+
+
+def _kind(kind: pa.DataType) -> str:
+    return "bool" if pa.types.is_boolean(kind) else "float" if pa.types.is_floating(kind) else "int"
+
+
+def _timestamps(episode: Episode, rows: pa.Table, fps: float) -> Iterator[Finding]:
+    number, file = episode.source_episode, episode.file
+    if "timestamp" not in rows.column_names:
+        return
+    column_TD = vectors(rows["timestamp"])
+    if column_TD is None or not np.isfinite(column_TD.astype(np.float64)).all():
+        return  # said by _values
+    times = column_TD[:, 0].astype(np.float64)
+    steps = np.diff(times)
+    if (steps <= 0).any():
+        row = int(np.argmax(steps <= 0)) + 1
+        detail = f"row {row} at {times[row]:.4f} s after {times[row - 1]:.4f} s"
+        yield finding("LAKE-017", detail, episode=number, row=row, file=file)
+        return
+    if abs(times[0]) > START_S:
+        yield finding("LAKE-047", f"the first is {times[0]:.5f} s", episode=number, row=0, file=file)
+    if len(steps) == 0:
+        return
+    late = np.abs(times - times[0] - np.arange(len(times)) / fps)
+    if late.max() > 0.5 / fps:
+        row = int(np.argmax(late > 0.5 / fps))
+        detail = f"row {row} is {late[row]:.3f} s off {fps:g} Hz, the longest step lasts {steps.max():.3f} s"
+        yield finding("LAKE-058", detail, episode=number, row=row, file=file)
+    elif late[-1] > 4 * np.spacing(np.float32(times[-1])):
+        step = (times[-1] - times[0]) / len(steps)
+        detail = f"a step is {step:.8f} s, not {1 / fps:.8f} s"
+        yield finding("LAKE-049", detail, episode=number, file=file)
+
+
+def check_video(
+    episode: Episode, camera: str, span: VideoSpan, index: VideoIndex, card: SourceCard
+) -> Sequence[Finding]:
+    """Of one camera of an episode whose rows could be read: as many frames as rows, where and when it says."""
+    assert episode.rows is not None
+    where = {"episode": episode.source_episode, "camera": camera, "file": card.relative(span.path)}
+    num_rows, fps = episode.rows.num_rows, card.fps
+    end_s = float(index.times_s[-1]) + 1 / fps
+    to_s = end_s if span.to_s is None else span.to_s
+    if not 0 <= span.from_s < to_s or to_s > end_s + 0.5 / fps:
+        detail = f"{span.from_s:.2f}-{to_s:.2f} s of a video of {end_s:.2f} s"
+        return [finding("LAKE-013", detail, **where)]
+    if span.to_s is not None and round((to_s - span.from_s) * fps) != num_rows:
+        detail = f"{to_s - span.from_s:.3f} s at {fps:g} Hz for {num_rows} rows"
+        return [finding("LAKE-015", detail, **where)]
+    times = index.times_s if span.to_s is None else index.frames_between(span.from_s, to_s, fps)
+    off = np.abs(times - span.from_s - np.arange(len(times)) / fps)
+    if len(off) and off.max() > 0.5 / fps:
+        row = int(np.argmax(off > 0.5 / fps))
+        detail = f"frame {row} is shown at {times[row]:.3f} s, expected {span.from_s + row / fps:.3f} s"
+        return [finding("LAKE-032", detail, row=row, **where)]
+    if len(times) != num_rows:
+        return [finding("LAKE-011", f"{len(times)} frames, {num_rows} rows", **where)]
+    return _late_rows(episode, camera, span, times)
+
+
+def _late_rows(episode: Episode, camera: str, span: VideoSpan, times: np.ndarray) -> list[Finding]:
+    rows = episode.rows
+    if rows is None or "timestamp" not in rows.column_names or rows["timestamp"].null_count:
+        return []
+    last, shown = float(rows["timestamp"][-1].as_py()), float(times[-1]) - span.from_s
+    if last <= shown + START_S:
+        return []
+    detail = f"{last:.5f} s, the frame is shown at {shown:.2f} s"
+    row = rows.num_rows - 1
+    return [finding("LAKE-048", detail, episode=episode.source_episode, camera=camera, row=row, file=episode.file)]

@@ -1,0 +1,153 @@
+"""Every episode of a source with all that is to be said of it: the one examination of ingest and doctor.
+
+Streams in the source's order; videos are demuxed ahead by threads, each file once.
+"""
+
+import hashlib
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from data_lake.checks import check_rows, check_video
+from data_lake.findings import Finding, finding
+from data_lake.schema import canonical, rows_digest, vectors
+from data_lake.sources.episode import Episode, Source, SourceCard, VideoSpan, view_name
+from data_lake.sources.files import Unreadable, ensure_present
+from data_lake.statistics import Moments
+from data_lake.video import VideoIndex, VideoUnreadable, index_video
+
+OPEN_INDICES = 64
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Examined:
+    """rows: canonical, None when the episode is bad. videos: by camera, spans with both ends known."""
+
+    episode: Episode
+    findings: tuple[Finding, ...]
+    rows: pa.Table | None = None
+    content_hash: str = ""
+    videos: Mapping[str, tuple[VideoSpan, VideoIndex]] = field(default_factory=dict)
+
+    @property
+    def is_ok(self) -> bool:
+        return self.rows is not None
+
+
+@dataclass(slots=True)
+class Tally:
+    """What only shows over all episodes: ranges per column, and which content was seen where."""
+
+    moments: dict[str, Moments] = field(default_factory=dict)
+    seen: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def add(self, examined: Examined) -> None:
+        assert examined.rows is not None
+        for name in examined.rows.column_names:
+            kind = examined.rows[name].type
+            if pa.types.is_fixed_size_list(kind) and pa.types.is_floating(kind.value_type):
+                rows_TD = vectors(examined.rows[name])
+                if rows_TD is not None:
+                    found = Moments.of(rows_TD)
+                    self.moments[name] = self.moments[name].merged(found) if name in self.moments else found
+
+    def findings(self) -> list[Finding]:
+        """LAKE-052, one per column with dimensions that never change."""
+        found = []
+        for name, moments in sorted(self.moments.items()):
+            still = np.flatnonzero(moments.max_D == moments.min_D)
+            if moments.count > 1 and len(still):
+                detail = f"{len(still)} of {len(moments.min_D)} in {name} ({_ranges(still)})"
+                found.append(finding("LAKE-052", detail))
+        return found
+
+
+def _ranges(numbers: np.ndarray) -> str:
+    """`0-3, 7` for 0, 1, 2, 3, 7."""
+    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+
+
+class Videos:
+    """Indices of mp4 files, made by threads ahead of their use and kept while they may be asked for again."""
+
+    def __init__(self, pool: ThreadPoolExecutor) -> None:
+        self._pool = pool
+        self._known: OrderedDict[Path, Future[VideoIndex]] = OrderedDict()
+
+    def expect(self, path: Path) -> Future[VideoIndex]:
+        if path not in self._known:
+            self._known[path] = self._pool.submit(_index, path)
+            while len(self._known) > OPEN_INDICES:
+                self._known.popitem(last=False)
+        self._known.move_to_end(path)
+        return self._known[path]
+
+
+def _index(path: Path) -> VideoIndex:
+    ensure_present(path, "LAKE-010")
+    return index_video(path)
+
+
+def examine(
+    source: Source, *, workers: int, tally: Tally, check: Callable[[], None] = lambda: None
+) -> Iterator[Examined]:
+    """Each listed episode once, in order. `check` is called between episodes and may raise."""
+    with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
+        videos, ahead = Videos(pool), deque[Episode]()
+        for episode in source.episodes():
+            for span in episode.views.values():
+                videos.expect(span.path)
+            ahead.append(episode)
+            if len(ahead) > 2 * workers:
+                yield _examined(ahead.popleft(), source.card, videos, tally)
+                check()
+        while ahead:
+            yield _examined(ahead.popleft(), source.card, videos, tally)
+            check()
+
+
+def _examined(episode: Episode, card: SourceCard, videos: Videos, tally: Tally) -> Examined:
+    findings = [*episode.findings, *check_rows(episode, card)]
+    indexed: dict[str, tuple[VideoSpan, VideoIndex]] = {}
+    for camera, span in episode.views.items():
+        where = {"episode": episode.source_episode, "camera": camera, "file": card.relative(span.path)}
+        try:
+            index = videos.expect(span.path).result()
+        except Unreadable as error:
+            findings.append(finding(error.code, error.detail, **where))
+        except VideoUnreadable as error:
+            findings.append(finding("LAKE-023", str(error), **where))
+        else:
+            if episode.rows is not None and episode.rows.num_rows:
+                findings += check_video(episode, camera, span, index, card)
+                to_s = span.to_s if span.to_s is not None else episode.rows.num_rows / card.fps
+                indexed[camera] = (VideoSpan(path=span.path, from_s=span.from_s, to_s=to_s), index)
+    if episode.rows is None or any(item.severity == "error" for item in findings):
+        return Examined(episode=episode, findings=tuple(findings))
+    rows = canonical(episode.rows)
+    digests = {key: index.digest(span.from_s, span.to_s or 0.0, card.fps) for key, (span, index) in indexed.items()}
+    findings += _repeats(episode, digests, tally)
+    whole = hashlib.sha256(rows_digest(rows, card.fps).encode())
+    for camera in sorted(digests):
+        whole.update(f"\n{view_name(camera)} {digests[camera]}".encode())
+    examined = Examined(
+        episode=episode, findings=tuple(findings), rows=rows, content_hash=whole.hexdigest(), videos=indexed
+    )
+    tally.add(examined)
+    return examined
+
+
+def _repeats(episode: Episode, digests: Mapping[str, str], tally: Tally) -> list[Finding]:
+    findings = []
+    for camera, digest in digests.items():
+        first = tally.seen.setdefault((camera, digest), episode.source_episode)
+        if first != episode.source_episode:
+            detail = f"also episode {first}'s"
+            findings.append(finding("LAKE-033", detail, episode=episode.source_episode, camera=camera))
+    return findings

@@ -1,0 +1,185 @@
+"""What can be wrong with episodes: one table of stable codes, used alike by ingest, its quarantine and doctor.
+
+`error` keeps an episode (or a source) out, `warning` was put right or worked around, `note` is worth knowing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+Severity = Literal["error", "warning", "note"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Code:
+    severity: Severity
+    what: str
+    done: str
+    fix: str
+
+
+def _bad(what: str, fix: str) -> Code:
+    return Code(severity="error", what=what, done="the episode is in quarantine", fix=fix)
+
+
+def _odd(what: str, done: str, fix: str) -> Code:
+    return Code(severity="warning", what=what, done=done, fix=fix)
+
+
+def _lake(what: str, fix: str) -> Code:
+    return Code(severity="error", what=what, done="nothing was changed", fix=fix)
+
+
+_COPY = "copy the file again and run the same command"
+_REBUILD = "restore the data set from a copy, or ingest its sources into a new one"
+
+# LAKE-001 … LAKE-006 stop an ingest as a whole (UserError); the others are about one episode or one file.
+CODES: dict[str, Code] = {
+    "LAKE-001": _lake("no episode could be ingested", "mend what the findings name first"),
+    "LAKE-002": _lake("not a source that is understood", "name a folder with meta/info.json, or give its format"),
+    "LAKE-003": _lake("the source changed since this run began", "start a new run"),
+    "LAKE-004": _lake("the source's metadata cannot be read", "copy meta/ again"),
+    "LAKE-005": _lake("the data do not fit the embodiment", "name the embodiment that recorded them"),
+    "LAKE-006": _lake("the data set holds another kind of frames", "name another data set with ingest.dataset"),
+    "LAKE-007": _bad("parquet file without footer (the recorder was killed while writing)", _COPY),
+    "LAKE-008": _bad("a Git LFS pointer, not the file itself", "run `git lfs pull` in the source"),
+    "LAKE-009": _bad("the data file is missing", _COPY),
+    "LAKE-010": _bad("the video file is missing", _COPY),
+    "LAKE-011": _bad("the video does not have one frame per row", "check which video belongs to the episode"),
+    "LAKE-012": _bad("the metadata's length is not the number of rows", "correct the length in the metadata"),
+    "LAKE-013": _bad("the video span lies past the end of its file", "correct the span or the file index"),
+    "LAKE-014": _bad("the video span overlaps that of another episode", "correct the span or the file index"),
+    "LAKE-015": _bad("the video span does not last as long as the rows", "correct the span in the metadata"),
+    "LAKE-016": _bad("a value is missing, NaN or infinite", "cut or repair the rows"),
+    "LAKE-017": _bad("timestamps do not increase", "sort or repair the rows"),
+    "LAKE-018": _bad("frame_index does not count 0, 1, 2, …", "remove repeated rows, restore missing ones"),
+    "LAKE-019": _bad("a column has another type or shape than declared", "write the column as meta/info.json says"),
+    "LAKE-020": _bad("the episode has no rows", "delete the episode or record it again"),
+    "LAKE-021": _bad("the file holds rows of another episode", "check which file belongs to the episode"),
+    "LAKE-022": _bad("the parquet file cannot be read", _COPY),
+    "LAKE-023": _bad("the video file cannot be read", _COPY),
+    "LAKE-024": _odd(
+        "the episode has no instruction", "it is ingested with an empty one", "add its task to meta/tasks"
+    ),
+    "LAKE-025": _bad("a required column is missing", "record observation.state and action"),
+    "LAKE-026": _bad("the metadata list the episode twice", "remove one of the entries"),
+    "LAKE-027": _odd("data of an episode that the metadata do not list", "it is left out", "list the episode in meta/"),
+    "LAKE-028": _odd(
+        "dataset_from_index/dataset_to_index do not tile the rows",
+        "boundaries are taken from the rows' episode_index",
+        "write the indices anew",
+    ),
+    "LAKE-029": _bad("a camera is stored as images in parquet", "encode the camera as video first"),
+    "LAKE-030": _bad("the instruction is longer than 4,096 bytes", "shorten the task in the metadata"),
+    "LAKE-032": _bad("video frames are not at the rate of the rows", "re-encode the video at the declared fps"),
+    "LAKE-033": _odd(
+        "the same video stands under several episodes", "they are ingested as they are", "check the recording"
+    ),
+    "LAKE-040": _odd("codebase_version disagrees with the layout", "the layout was believed", "correct meta/info.json"),
+    "LAKE-041": _odd("total_videos is wrong", "files were counted instead", "correct meta/info.json"),
+    "LAKE-042": _odd("total_chunks is wrong", "folders were counted instead", "correct meta/info.json"),
+    "LAKE-043": _odd("splits reach beyond the episodes", "splits are not used", "correct meta/info.json"),
+    "LAKE-044": _odd(
+        "the path template formats to files that do not exist",
+        "files were found by their episode number",
+        "use chunk-{episode_chunk:03d} in meta/info.json",
+    ),
+    "LAKE-045": _odd(
+        "a camera is declared but has no files", "the camera is left out", "remove it from meta/info.json"
+    ),
+    "LAKE-046": _odd("there is no frame_index column", "rows were counted instead", "add the column"),
+    "LAKE-047": _odd("timestamps do not start at 0", "rows were given frame_index / fps", "write the timestamps anew"),
+    "LAKE-048": _odd(
+        "the last row lies after the last video frame", "row i was given video frame i", "write the timestamps anew"
+    ),
+    "LAKE-049": _odd("timestamps do not step by 1/fps", "rows were given frame_index / fps", "write them anew"),
+    "LAKE-050": _odd(
+        "a task of the episodes is a mark, not an instruction", "it is no prompt", "keep marks out of the task list"
+    ),
+    "LAKE-051": _odd("statistics have no count", "statistics are computed anew", "nothing needs to be done"),
+    "LAKE-052": _odd(
+        "dimensions never change", "normalisation maps them to 0", "check that the robot does not move these joints"
+    ),
+    "LAKE-053": _odd("there are no statistics", "statistics are computed anew", "nothing needs to be done"),
+    "LAKE-054": _odd("totals in meta/info.json are wrong", "episodes and rows were counted", "correct meta/info.json"),
+    "LAKE-058": _odd("timestamps leave gaps", "rows were given frame_index / fps", "cut the episode at its gaps"),
+    "LAKE-059": _odd(
+        "a row points at a task that its episode does not list",
+        "an annotation that does so is not used; task_index is believed",
+        "write the task columns anew",
+    ),
+    "LAKE-060": _odd("meta/info.json names no codebase_version", "the layout was believed", "add the version"),
+    "LAKE-061": _odd("meta/info.json declares no features", "columns were taken as they are", "declare the features"),
+    "LAKE-070": _lake("a table has another number of rows than the manifest says", _REBUILD),
+    "LAKE-071": _lake("the episodes do not tile the frames", _REBUILD),
+    "LAKE-072": _lake("an episode names a video that is not there", _REBUILD),
+    "LAKE-073": _lake("stored video bytes differ from their recorded size or digest", _REBUILD),
+    "LAKE-074": _lake("a table cannot be opened at the manifest's version", _REBUILD),
+    "LAKE-075": _lake("row N of frames is not absolute frame N", _REBUILD),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing found, with where it is as far as that is known. `row` counts from 0 inside the episode."""
+
+    code: str
+    severity: Severity
+    message: str
+    done: str
+    fix: str
+    episode: int | None = None
+    camera: str | None = None
+    row: int | None = None
+    file: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "episode": self.episode,
+            "camera": self.camera,
+            "row": self.row,
+            "file": self.file,
+            "message": self.message,
+            "fix": self.fix,
+        }
+
+
+def finding(
+    code: str,
+    detail: str = "",
+    *,
+    episode: int | None = None,
+    camera: str | None = None,
+    row: int | None = None,
+    file: str | None = None,
+) -> Finding:
+    """A finding with the table's words for `code`, and `detail` (figures, names) behind them."""
+    known = CODES[code]
+    message = f"{known.what}: {detail}" if detail else known.what
+    return Finding(
+        code=code,
+        severity=known.severity,
+        message=message,
+        done=known.done,
+        fix=known.fix,
+        episode=episode,
+        camera=camera,
+        row=row,
+        file=file,
+    )
+
+
+def fold(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding per kind: the first episode is named, how many more there are is said."""
+    kinds: dict[tuple[str, str | None, str | None], list[Finding]] = {}
+    for item in findings:
+        about = None if item.episode is not None else item.message
+        kinds.setdefault((item.code, item.camera, about), []).append(item)
+    folded = []
+    for items in kinds.values():
+        more = len({item.episode for item in items}) - 1
+        tail = f" (and in {more} more episode{'s' if more > 1 else ''})" if more > 0 else ""
+        folded.append(replace(items[0], message=items[0].message + tail))
+    return sorted(folded, key=lambda item: (item.severity != "error", item.code))

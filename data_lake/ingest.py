@@ -1,0 +1,326 @@
+"""Episodes of a source into a lake data set: examined, appended once, seen all at once; bad ones in quarantine."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from data_lake import lake_meta
+from data_lake.examine import Examined, Tally, examine
+from data_lake.files import replace
+from data_lake.findings import Finding, fold
+from data_lake.schema import ACTION, STATE, features_of, frames_of, lake_name
+from data_lake.sources import open_source
+from data_lake.sources.episode import Source, view_name
+from data_lake.specs import IngestSpec
+from data_lake.tables import Manifest, Writer, read_meta
+from errors import Transient, UserError
+
+TRIES = 100  # of rival writers, each of which got an episode in
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ingested:
+    """What one source snapshot is in the lake. view: the content of episodes.json. fingerprint: digests the
+    episodes' contents in order and what is declared of them, never names or places."""
+
+    view: dict[str, Any]
+    fingerprint: str
+    num_episodes: int
+    num_quarantined: int
+    num_frames: int
+    num_new: int
+    findings: tuple[Finding, ...]
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One reading of the source onto one base version."""
+
+    writer: Writer
+    meta: dict[str, bytes]
+    info: dict[str, Any] | None
+    tasks: dict[str, int]
+    ledger: dict[tuple[int, str], dict[str, Any]]
+    tally: Tally = field(default_factory=Tally)
+    new_moments: Tally = field(default_factory=Tally)
+    features: dict[str, Any] = field(default_factory=dict)
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    added: list[dict[str, Any]] = field(default_factory=list)
+    bad: list[Examined] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def ingest_source(
+    path: Path,
+    spec: IngestSpec,
+    *,
+    dataset_root: Path,
+    out_dir: Path,
+    dims: tuple[int, int] | None = None,
+    workers: int = 2,
+    on_progress: Callable[[int, int, dict[str, float]], None] = lambda done, total, figures: None,
+    check: Callable[[], None] = lambda: None,
+    unchanged: Callable[[], None] = lambda: None,
+) -> Ingested:
+    """Append what is new of the source at `path`; write episodes.json, quarantine.json and findings.json.
+
+    dims: (state, action) dimensions of the embodiment. check: called between episodes, may raise. unchanged:
+    raises when the source is no longer the snapshot; called before reading and before committing. Raises
+    UserError LAKE-001 when no episode is sound, LAKE-005 and LAKE-006 when they do not fit.
+    """
+    unchanged()
+    source = open_source(path, source_format=spec.format, ignore_tasks=spec.ignore_tasks)
+    _same_embodiment(source, spec)
+    for _ in range(TRIES):
+        done = _read(source, spec, dataset_root, dims, workers, on_progress, check)
+        if not done.entries:
+            raise _nothing(source, done)
+        unchanged()
+        manifest = done.writer.base if not done.added else _commit(done, source, spec)
+        if manifest is not None:
+            return _written(done, manifest, source, spec, out_dir)
+    raise Transient(f"{TRIES} other writers appended to {dataset_root.name} first")
+
+
+def _read(
+    source: Source,
+    spec: IngestSpec,
+    root: Path,
+    dims: tuple[int, int] | None,
+    workers: int,
+    on_progress: Callable[[int, int, dict[str, float]], None],
+    check: Callable[[], None],
+) -> _Pass:
+    done = _begin(root)
+    total = source.card.num_episodes
+    for number, examined in enumerate(examine(source, workers=workers, tally=done.tally, check=check), start=1):
+        done.findings += examined.findings
+        if examined.rows is None:
+            done.bad.append(examined)
+        else:
+            _fits(examined, dims, spec)
+            _append(done, examined, source)
+        figures = {"frames": float(done.writer.num_frames), "quarantined": float(len(done.bad))}
+        on_progress(number, total, figures)
+    return done
+
+
+def _begin(root: Path) -> _Pass:
+    writer = Writer(root)
+    if writer.base is None:
+        return _Pass(writer=writer, meta={}, info=None, tasks={}, ledger={})
+    meta = read_meta(root, writer.base)
+    tasks = lake_meta.read_table(meta[lake_meta.TASKS])
+    rows = lake_meta.read_table(meta[lake_meta.EPISODES]).to_pylist()
+    return _Pass(
+        writer=writer,
+        meta=meta,
+        info=json.loads(meta[lake_meta.INFO]),
+        tasks=dict(zip(tasks["task"].to_pylist(), tasks["task_index"].to_pylist(), strict=True)),
+        ledger={(row["source_episode"], row["content_hash"]): lake_meta.entry_of(row) for row in rows},
+    )
+
+
+def _append(done: _Pass, examined: Examined, source: Source) -> None:
+    """Into the tables, unless the ledger has this very content under this very number."""
+    rows, episode, writer = examined.rows, examined.episode, done.writer
+    assert rows is not None
+    known = done.ledger.get((episode.source_episode, examined.content_hash))
+    if known is not None:
+        done.entries.append(known)
+        return
+    for text in rows["task"].unique().to_pylist():
+        done.tasks.setdefault(text, len(done.tasks))
+    first, number = writer.num_frames, len(done.ledger)
+    frames = frames_of(rows, fps=source.card.fps, episode=number, first_index=first, tasks=done.tasks)
+    _same_kind(done, examined, source, features_of(frames.schema, _dotted(examined, source)))
+    views = {}
+    for camera, (span, index) in examined.videos.items():
+        place = writer.add_video(camera, span.path, index)
+        shown = lake_meta.video_feature(height=index.height, width=index.width, codec=index.codec, fps=source.card.fps)
+        done.features.setdefault(camera, shown)
+        views[view_name(camera)] = {
+            "video_key": camera,
+            "chunk_index": place.chunk_index,
+            "file_index": place.file_index,
+            "from_s": span.from_s,
+            "to_s": span.to_s,
+        }
+    writer.add_frames(frames)
+    done.new_moments.add(examined)
+    entry = {
+        "episode_index": number,
+        "source_episode": episode.source_episode,
+        "length": rows.num_rows,
+        "from_index": first,
+        "to_index": first + rows.num_rows,
+        "instruction": episode.instruction,
+        "tasks": rows["task"].unique().to_pylist(),
+        "views": views,
+        "content_hash": examined.content_hash,
+        "source": source.card.root.name,
+        "extra": _plain(episode.extra),
+    }
+    done.ledger[episode.source_episode, examined.content_hash] = entry
+    done.added.append(entry)
+    done.entries.append(entry)
+
+
+def _plain(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """What JSON can hold of what the source says beside."""
+    return {key: value for key, value in extra.items() if isinstance(value, str | int | float | bool | None)}
+
+
+def _dotted(examined: Examined, source: Source) -> dict[str, Any]:
+    rows = examined.episode.rows
+    assert rows is not None
+    declared = source.card.features
+    names = {name: declared[name].names if name in declared else None for name in rows.column_names}
+    return {lake_name(name): (name, dimensions) for name, dimensions in names.items()}
+
+
+def _same_kind(done: _Pass, examined: Examined, source: Source, features: dict[str, Any]) -> None:
+    """Frames of one data set have the same columns, dimensions and rate; names of dimensions may differ."""
+    held = done.info["features"] if done.info else done.features
+    known = {name: (held[name]["dtype"], held[name]["shape"]) for name in held if held[name]["dtype"] != "video"}
+    found = {name: (feature["dtype"], feature["shape"]) for name, feature in features.items()}
+    differing = [name for name in sorted({*known, *found}) if known.get(name) != found.get(name)] if known else []
+    if done.info and done.info["fps"] != source.card.fps:
+        differing.append(f"fps ({done.info['fps']} and {source.card.fps:g})")
+    if differing:
+        raise UserError(
+            "LAKE-006",
+            f"the data set holds another kind of frames: they differ in {', '.join(differing)}",
+            where=f"data set {done.writer.root.name} · source episode {examined.episode.source_episode}",
+            done="nothing was appended",
+            next_step="name another data set with ingest.dataset",
+        )
+    done.features = {**features, **done.features}
+
+
+def _same_embodiment(source: Source, spec: IngestSpec) -> None:
+    declared = source.card.declared.get("embodiment")
+    if declared not in (None, spec.embodiment):
+        raise UserError(
+            "LAKE-005",
+            f"the source was recorded with embodiment {declared!r}, the recipe says {spec.embodiment!r}",
+            where=f"{source.card.root}/meta/info.json",
+            next_step=f"set ingest.embodiment={declared}",
+        )
+
+
+def _fits(examined: Examined, dims: tuple[int, int] | None, spec: IngestSpec) -> None:
+    assert examined.rows is not None
+    if dims is None:
+        return
+    found = tuple(examined.rows.schema.field(name).type.list_size for name in (STATE, ACTION))
+    if found != dims:
+        raise UserError(
+            "LAKE-005",
+            f"the data have {found[0]} state and {found[1]} action dimensions, embodiment {spec.embodiment!r} "
+            f"has {dims[0]} and {dims[1]}",
+            where=f"episode {examined.episode.source_episode} · {examined.episode.file}",
+            done="nothing was appended",
+            next_step="name the embodiment that recorded these episodes with ingest.embodiment",
+        )
+
+
+def _nothing(source: Source, done: _Pass) -> UserError:
+    found = [item for item in fold([*source.card.findings, *done.findings]) if item.severity == "error"]
+    shown = "; ".join(f"{item.code} {item.message}" for item in found[:3])
+    count = len(done.bad)
+    return UserError(
+        "LAKE-001",
+        "no episode could be ingested" + (f": {shown}" if shown else " (the source lists none)"),
+        where=str(source.card.root),
+        done=f"in {count} = ok 0 + quarantined {count}; the data set is unchanged",
+        next_step=found[0].fix if found else "name a source that holds episodes",
+    )
+
+
+def _commit(done: _Pass, source: Source, spec: IngestSpec) -> Manifest | None:
+    card = source.card
+    moments = dict(lake_meta.moments_of(json.loads(done.meta[lake_meta.STATS]))) if done.meta else {}
+    dotted = {lake_name(name): name for name in done.features}
+    for name, found in done.new_moments.moments.items():
+        key = dotted[name]
+        moments[key] = moments[key].merged(found) if key in moments else found
+    known = lake_meta.read_table(done.meta[lake_meta.EPISODES]) if done.meta else None
+    features = {**done.features, **(done.info["features"] if done.info else {})}
+    info = lake_meta.info_json(
+        fps=card.fps,
+        robot=done.info["robot_type"] if done.info else card.robot,
+        features=features,
+        num_episodes=len(done.ledger),
+        num_frames=done.writer.num_frames,
+        num_tasks=len(done.tasks),
+        declared=done.info["vlaloop"] if done.info else {"embodiment": spec.embodiment},
+    )
+    meta = {
+        lake_meta.INFO: json.dumps(info, indent=1).encode(),
+        lake_meta.STATS: json.dumps(lake_meta.stats_json(moments)).encode(),
+        lake_meta.TASKS: lake_meta.parquet_bytes(lake_meta.tasks_table(done.tasks)),
+        lake_meta.EPISODES: lake_meta.parquet_bytes(
+            lake_meta.episodes_table(known, done.added, meaning_of(source, spec))
+        ),
+    }
+    return done.writer.commit(meta, num_episodes=len(done.ledger))
+
+
+def meaning_of(source: Source, spec: IngestSpec) -> dict[str, Any]:
+    """What pixels and numbers mean: as the recorder wrote it down, else as the spec declares it."""
+    declared = source.card.declared
+    return {
+        "colour_order": declared.get("colour_order", spec.colour_order),
+        "image_orientation": declared.get("image_orientation", spec.image_orientation),
+        "action_mode": declared.get("action_mode", spec.action_mode),
+        "fps": source.card.fps,
+        "render_every": declared.get("render_every", 1),
+        "instruction_source": source.card.instruction_source,
+        "scene": declared.get("scene"),
+        "simulator": declared.get("simulator"),
+    }
+
+
+def _written(done: _Pass, manifest: Manifest, source: Source, spec: IngestSpec, out_dir: Path) -> Ingested:
+    findings = fold([*source.card.findings, *done.findings, *done.tally.findings()])
+    meaning = meaning_of(source, spec)
+    contents = [(entry["source_episode"], entry["content_hash"]) for entry in done.entries]
+    identity = {"episodes": contents, "meaning": meaning, "embodiment": spec.embodiment}
+    view = {
+        "dataset": spec.dataset,
+        "version": manifest.version,
+        "vector": manifest.vector,
+        "embodiment": spec.embodiment,
+        "meaning": meaning,
+        "episodes": done.entries,
+    }
+    quarantine = [
+        {
+            "episode": bad.episode.source_episode,
+            "file": bad.episode.file,
+            "done": "left out of the lake; the other episodes were ingested",
+            "findings": [item.as_json() for item in bad.findings],
+        }
+        for bad in done.bad
+    ]
+    for name, content in (
+        ("episodes.json", view),
+        ("quarantine.json", quarantine),
+        ("findings.json", [item.as_json() for item in findings]),
+    ):
+        replace(out_dir / name, json.dumps(content, indent=1).encode())
+    return Ingested(
+        view=view,
+        fingerprint=hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest(),
+        num_episodes=len(done.entries),
+        num_quarantined=len(done.bad),
+        num_frames=int(np.sum([entry["length"] for entry in done.entries])),
+        num_new=len(done.added),
+        findings=tuple(findings),
+    )

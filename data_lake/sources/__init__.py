@@ -1,0 +1,35 @@
+"""Sources by name. `auto` asks each format whether it knows the layout; a dotted name brings another one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from data_lake.sources.episode import Episode, Source
+from errors import UserError
+from lookup import lookup
+
+SOURCES = {
+    "lerobot": "data_lake.sources.lerobot:LeRobotFolder",
+}
+
+
+def open_source(path: Path, *, source_format: str = "auto", ignore_tasks: tuple[str, ...] = ()) -> Source:
+    """The source at `path`. Raises UserError LAKE-002 when no format knows it, NAME-001 for an unknown format."""
+    if not path.exists():
+        raise UserError(
+            "LAKE-002", "the source does not exist", where=str(path), next_step="check ingest.source (or the path)"
+        )
+    for name in SOURCES if source_format == "auto" else (source_format,):
+        adapter = lookup(SOURCES, name, "source format")
+        if source_format != "auto" or adapter.recognises(path):
+            return adapter(path, ignore_tasks=ignore_tasks)
+    raise UserError(
+        "LAKE-002",
+        f"not a source that is understood (known formats: {', '.join(sorted(SOURCES))})",
+        where=str(path),
+        next_step="name the folder that holds meta/info.json, or give ingest.format",
+    )
+
+
+def episodes(path: Path, *, source_format: str = "auto", ignore_tasks: tuple[str, ...] = ()) -> Iterator[Episode]:
+    """The episodes of the source at `path`, streaming."""
+    return open_source(path, source_format=source_format, ignore_tasks=ignore_tasks).episodes()

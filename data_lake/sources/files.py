@@ -1,0 +1,104 @@
+"""Reading a source's files so that what is wrong with one has a code: missing, LFS pointer, no footer, broken."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from errors import UserError
+
+LFS_MARK = b"version https://git-lfs"
+PARQUET_MARK = b"PAR1"
+
+
+class Unreadable(Exception):
+    """`code` is one of CODES; `detail` says what was seen."""
+
+    def __init__(self, code: str, detail: str = "") -> None:
+        super().__init__(code, detail)
+        self.code = code
+        self.detail = detail
+
+
+def ensure_present(path: Path, missing: str) -> None:
+    """Raises Unreadable: `missing` (a code) when there is no such file, LAKE-008 when it is an LFS pointer."""
+    if not path.is_file():
+        raise Unreadable(missing)
+    with path.open("rb") as file:
+        if file.read(len(LFS_MARK)) == LFS_MARK:
+            raise Unreadable("LAKE-008", f"{path.stat().st_size} bytes of pointer text")
+
+
+def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """The table in `path`. Raises Unreadable with the code of what is wrong."""
+    ensure_present(path, "LAKE-009")
+    num_bytes = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(4)
+        file.seek(max(0, num_bytes - 4))
+        tail = file.read(4)
+    if head != PARQUET_MARK:
+        raise Unreadable("LAKE-022", f"{num_bytes:,} bytes that do not begin like parquet")
+    if tail != PARQUET_MARK:
+        raise Unreadable("LAKE-007", f"{num_bytes:,} bytes")
+    try:
+        return pq.read_table(path, columns=columns, partitioning=None)
+    except (pa.ArrowException, OSError) as error:
+        raise Unreadable("LAKE-022", str(error).splitlines()[0][:200]) from error
+
+
+def read_meta_json(path: Path) -> dict[str, Any]:
+    """A JSON object of the metadata. Raises UserError LAKE-004."""
+    _ensure_meta(path)
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise unreadable_meta(path, f"not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise unreadable_meta(path, "not a JSON object")
+    return value
+
+
+def read_meta_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON-lines file of the metadata. Raises UserError LAKE-004 naming the line."""
+    _ensure_meta(path)
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise unreadable_meta(path, f"not JSON in line {number} ({error})") from error
+            if not isinstance(value, dict):
+                raise unreadable_meta(path, f"not a JSON object in line {number}")
+            yield value
+
+
+def read_meta_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """A table of the metadata. Raises UserError LAKE-004."""
+    _ensure_meta(path)
+    try:
+        return read_parquet(path, columns)
+    except Unreadable as error:
+        raise unreadable_meta(path, f"broken ({error.code}: {error.detail})") from error
+
+
+def _ensure_meta(path: Path) -> None:
+    try:
+        ensure_present(path, "LAKE-004")
+    except Unreadable as error:
+        raise unreadable_meta(path, "a Git LFS pointer" if error.code == "LAKE-008" else "missing") from error
+
+
+def unreadable_meta(path: Path, why: str) -> UserError:
+    """LAKE-004 about one file of the metadata."""
+    return UserError(
+        "LAKE-004",
+        f"the source's metadata cannot be read: {path.name} is {why}",
+        where=str(path),
+        next_step="copy meta/ again (`git lfs pull` where the source is a clone)",
+    )

@@ -1,0 +1,82 @@
+"""Which words an episode is told: real language only. Marks such as GR00T's "valid" never become a prompt."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from data_lake.findings import Finding, finding
+
+MAX_BYTES = 4096
+_VALIDITY = ".validity"
+_LANGUAGE = ("task_description", "instruction", "language", "task")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Vocabulary:
+    """tasks: index to text. ignore: marks by request. annotations: the columns of task indices that the source
+    declares (GR00T's meta/modality.json); others of that name may be stale copies and are not believed."""
+
+    tasks: Mapping[int, str]
+    ignore: tuple[str, ...] = ()
+    annotations: tuple[str, ...] = ()
+
+
+def language_columns(annotations: Iterable[str]) -> list[str]:
+    """Annotation columns that point at language, most telling first; those of validity left out."""
+
+    def rank(name: str) -> int:
+        return next((place for place, word in enumerate(_LANGUAGE) if word in name), len(_LANGUAGE))
+
+    named = [name for name in annotations if not name.endswith(_VALIDITY) and rank(name) < len(_LANGUAGE)]
+    return sorted(named, key=rank)
+
+
+def _marks(rows: pa.Table, words: Vocabulary) -> set[str]:
+    """Pseudo-tasks of this episode: those ignored on request, and what its validity columns point at."""
+    found = set(words.ignore)
+    for name in words.annotations:
+        if name.endswith(_VALIDITY) and name in rows.column_names:
+            found |= {words.tasks[index] for index in rows[name].unique().to_pylist() if index in words.tasks}
+    return found
+
+
+def _spoken(
+    rows: pa.Table, listed: Sequence[str], words: Vocabulary, marks: set[str], episode: int
+) -> tuple[list[str | None], list[Finding]]:
+    """Per row what its annotation column says, else its task_index; None where neither is language."""
+    findings: list[Finding] = []
+    for name in (*language_columns(words.annotations), "task_index"):
+        if name not in rows.column_names or not words.tasks:
+            continue
+        texts = [None if (text := words.tasks.get(index)) in marks else text for index in rows[name].to_pylist()]
+        strange = sorted({text for text in texts if text is not None} - set(listed)) if listed else []
+        if strange:
+            findings.append(finding("LAKE-059", f"{name} says {strange[0][:80]!r}", episode=episode))
+        if name == "task_index" or (not strange and any(texts)):
+            return texts, findings
+    return [None] * rows.num_rows, findings
+
+
+def instruct(
+    rows: pa.Table, listed: Sequence[str], words: Vocabulary, episode: int
+) -> tuple[pa.Table, str, list[Finding]]:
+    """`rows` with a column `task`, the episode's instruction, and what was odd about it.
+
+    A row's words are those of its annotation column, else of its task_index, else the episode's first listed
+    task that is language.
+    """
+    marks = _marks(rows, words)
+    language = [task for task in listed if task not in marks]
+    fallback = language[0] if language else ""
+    said, findings = _spoken(rows, listed, words, marks, episode)
+    texts = [fallback if text is None else text for text in said]
+    for mark in sorted(set(listed) & marks):
+        findings.append(finding("LAKE-050", f"{mark!r} stands beside {len(language)} of language", episode=episode))
+    instruction = texts[0] if texts else fallback
+    if not instruction and rows.num_rows:
+        findings.append(finding("LAKE-024", episode=episode))
+    longest = max((len(text.encode()) for text in set(texts)), default=0)
+    if longest > MAX_BYTES:
+        findings.append(finding("LAKE-030", f"{longest:,} bytes", episode=episode))
+    return rows.append_column("task", pa.array(texts, pa.string())), instruction, findings

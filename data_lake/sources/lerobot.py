@@ -1,0 +1,157 @@
+"""LeRobot folders of v2.0, v2.1 and v3.0, the GR00T dialect included, and what our own recorder writes."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from data_lake.findings import Finding, finding
+from data_lake.sources.episode import Episode, Feature, SourceCard
+from data_lake.sources.files import Unreadable, read_meta_json, read_parquet, unreadable_meta
+from data_lake.sources.instructions import Vocabulary, instruct, language_columns
+from data_lake.sources.lerobot_meta import metadata_findings
+from data_lake.sources.lerobot_v2 import list_v2
+from data_lake.sources.lerobot_v3 import list_v3
+from data_lake.sources.listing import Listed, Listing, cameras_of
+
+
+class LeRobotFolder:
+    """Reads by the layout that is there; where `codebase_version` disagrees, that is a finding."""
+
+    def __init__(self, path: Path, *, ignore_tasks: tuple[str, ...] = ()) -> None:
+        info = read_meta_json(path / "meta/info.json")
+        version, findings = detect_version(path, info)
+        info = _checked(path, info)
+        self._listing: Listing = list_v3(path, info) if version == "v3.0" else list_v2(path, info)
+        annotations = _annotations(path)
+        self._words = Vocabulary(tasks=self._listing.tasks, ignore=ignore_tasks, annotations=annotations)
+        self._images = cameras_of(info["features"], "image")
+        self._open: tuple[Path | None, pa.Table | None] = (None, None)
+        self._card = SourceCard(
+            root=path,
+            format="lerobot",
+            version=version,
+            fps=float(info["fps"]),
+            robot=str(info.get("robot_type") or ""),
+            features={key: _feature(value) for key, value in info["features"].items()},
+            cameras=self._listing.cameras,
+            num_episodes=len({listed.episode for listed in self._listing.episodes}),
+            instruction_source=next(iter(language_columns(annotations)), "task_index"),
+            declared=info.get("vlaloop") or {},
+            findings=(*findings, *self._listing.findings, *metadata_findings(path, info, version, self._listing)),
+        )
+
+    @property
+    def card(self) -> SourceCard:
+        return self._card
+
+    @staticmethod
+    def recognises(path: Path) -> bool:
+        return (path / "meta/info.json").is_file()
+
+    def episodes(self) -> Iterator[Episode]:
+        listings = {}
+        for listed in self._listing.episodes:
+            listings.setdefault(listed.episode, []).append(listed)
+        for several in listings.values():
+            yield self._episode(several[0], twice=len(several) > 1, listed_numbers=listings.keys())
+
+    def _episode(self, listed: Listed, *, twice: bool, listed_numbers: Any) -> Episode:
+        number = listed.episode
+        file = None if listed.data is None else self.card.relative(listed.data)
+        findings = [*listed.findings]
+        findings += [finding("LAKE-029", camera=key, episode=number) for key in self._images]
+        if twice:
+            findings.append(finding("LAKE-026", episode=number))
+        rows, instruction = None, ""
+        try:
+            table, unlisted = self._rows(listed, listed_numbers)
+            findings += unlisted
+            rows, instruction, odd = instruct(table, listed.tasks, self._words, number)
+            findings += odd
+        except Unreadable as error:
+            findings.append(finding(error.code, error.detail, episode=number, file=file))
+        return Episode(
+            source_episode=number,
+            rows=rows,
+            instruction=instruction,
+            views=listed.views,
+            file=file,
+            length=listed.length,
+            extra=listed.extra,
+            findings=tuple(findings),
+        )
+
+    def _rows(self, listed: Listed, listed_numbers: Any) -> tuple[pa.Table, list[Finding]]:
+        """The rows whose `episode_index` is this episode's, and what else its file holds (said once a file).
+
+        The file read last stays in memory: v3.0 keeps many episodes in one.
+        """
+        if listed.data is None:
+            raise Unreadable("LAKE-009")
+        findings: list[Finding] = []
+        path, table = self._open
+        if table is None or path != listed.data:
+            table = read_parquet(listed.data)
+            self._open = (listed.data, table)
+            findings = self._strangers(listed, table, listed_numbers)
+        if self.card.version != "v3.0":
+            return table, findings
+        if "episode_index" not in table.column_names:
+            raise Unreadable("LAKE-025", "episode_index")
+        return table.filter(pc.equal(table["episode_index"], listed.episode)), findings
+
+    def _strangers(self, listed: Listed, table: pa.Table, listed_numbers: Any) -> list[Finding]:
+        if self.card.version != "v3.0" or "episode_index" not in table.column_names:
+            return []
+        numbers = sorted(set(table["episode_index"].unique().to_pylist()) - set(listed_numbers))
+        file = self.card.relative(listed.data) if listed.data else None
+        return [finding("LAKE-027", episode=number, file=file) for number in numbers]
+
+
+def detect_version(root: Path, info: Mapping[str, Any]) -> tuple[str, list[Finding]]:
+    """The version whose layout is there, and a finding when the version string says another.
+
+    Raises UserError LAKE-004 when no list of episodes is there.
+    """
+    named = info.get("codebase_version")
+    v3 = any((root / "meta/episodes").glob("chunk-*/*.parquet"))
+    v2 = (root / "meta/episodes.jsonl").is_file()
+    if not v3 and not v2:
+        raise unreadable_meta(root / "meta", "without episodes.jsonl (v2) and episodes/chunk-*/*.parquet (v3.0)")
+    if v3:
+        layout = "v3.0"
+    else:
+        layout = "v2.1" if (root / "meta/episodes_stats.jsonl").is_file() else "v2.0"
+    if named is None:
+        return layout, [finding("LAKE-060", f"laid out as {layout}", file="meta/info.json")]
+    if str(named).removeprefix("v").split(".")[0] != layout[1]:
+        return layout, [finding("LAKE-040", f"it says {named!r}, laid out as {layout}", file="meta/info.json")]
+    return str(named) if str(named) in ("v2.0", "v2.1", "v3.0") else layout, []
+
+
+def _checked(root: Path, info: dict[str, Any]) -> dict[str, Any]:
+    """`info` with features and a usable rate. Raises UserError LAKE-004."""
+    path = root / "meta/info.json"
+    fps = info.get("fps")
+    if not isinstance(fps, int | float) or not fps > 0:
+        raise unreadable_meta(path, f"without a rate (fps is {fps!r})")
+    features = info.get("features", {})
+    if not isinstance(features, dict) or not all(isinstance(value, dict) for value in features.values()):
+        raise unreadable_meta(path, "without a usable `features`")
+    return {**info, "features": features}
+
+
+def _feature(value: Mapping[str, Any]) -> Feature:
+    shape = value.get("shape") or ()
+    return Feature(dtype=str(value.get("dtype")), shape=tuple(int(size) for size in shape), names=value.get("names"))
+
+
+def _annotations(root: Path) -> tuple[str, ...]:
+    """Columns of task indices that GR00T's meta/modality.json declares."""
+    if not (root / "meta/modality.json").is_file():
+        return ()
+    declared = read_meta_json(root / "meta/modality.json").get("annotation")
+    return tuple(f"annotation.{name}" for name in declared) if isinstance(declared, dict) else ()

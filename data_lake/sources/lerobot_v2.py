@@ -1,0 +1,128 @@
+"""LeRobot v2.0 and v2.1: one parquet and one mp4 per episode and camera, lists as JSON lines.
+
+Files are found by their episode number where the path template does not lead to them (GR00T's demo data).
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from data_lake.findings import Finding, finding
+from data_lake.sources.episode import VideoSpan
+from data_lake.sources.files import read_meta_lines, unreadable_meta
+from data_lake.sources.listing import Listed, Listing, cameras_of, fill
+
+_NUMBER = re.compile(r"^episode_(\d+)\.(?:parquet|mp4)$")
+DATA_PATH = "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet"
+VIDEO_PATH = "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4"
+
+
+def list_v2(root: Path, info: Mapping[str, Any]) -> Listing:
+    """Raises UserError LAKE-004 when meta/episodes.jsonl or meta/tasks.jsonl cannot be read."""
+    entries = _episode_entries(root)
+    tasks = {}
+    if (root / "meta/tasks.jsonl").exists():
+        tasks = {int(line["task_index"]): str(line["task"]) for line in read_meta_lines(root / "meta/tasks.jsonl")}
+    videos = _by_camera(root / "videos")
+    declared = cameras_of(info["features"], "video")
+    cameras = tuple(key for key in declared if key in videos) if info["features"] else tuple(sorted(videos))
+    data = _by_number(root / "data", "*.parquet")
+    places = _Places(root, info, data, videos)
+    listed = tuple(_listed(entry, places, cameras) for entry in entries)
+    findings = [finding("LAKE-045", f"{key}", camera=key) for key in declared if key not in videos]
+    findings += places.wrong_templates(entries, cameras)
+    numbers = {entry["episode_index"] for entry in entries}
+    findings += [
+        finding("LAKE-027", episode=number, file=path.relative_to(root).as_posix())
+        for number, path in sorted(data.items())
+        if number not in numbers
+    ]
+    return Listing(episodes=listed, tasks=tasks, cameras=cameras, findings=tuple(findings))
+
+
+def _episode_entries(root: Path) -> list[dict[str, Any]]:
+    entries, path = [], root / "meta/episodes.jsonl"
+    for number, line in enumerate(read_meta_lines(path), start=1):
+        if not isinstance(line.get("episode_index"), int):
+            raise unreadable_meta(path, f"without an episode_index in entry {number}")
+        entries.append(line)
+    return sorted(entries, key=lambda entry: entry["episode_index"])
+
+
+def _by_number(folder: Path, pattern: str) -> dict[int, Path]:
+    matches = ((_NUMBER.match(path.name), path) for path in sorted(folder.rglob(pattern)))
+    return {int(match[1]): path for match, path in matches if match}
+
+
+def _by_camera(folder: Path) -> dict[str, dict[int, Path]]:
+    videos: dict[str, dict[int, Path]] = {}
+    for path in sorted(folder.rglob("*.mp4")):
+        if match := _NUMBER.match(path.name):
+            videos.setdefault(path.parent.name, {})[int(match[1])] = path
+    return videos
+
+
+class _Places:
+    """Where an episode's files are: where the template says, else where their number is found."""
+
+    def __init__(
+        self, root: Path, info: Mapping[str, Any], data: dict[int, Path], videos: dict[str, dict[int, Path]]
+    ) -> None:
+        self.root = root
+        self.data_path = str(info.get("data_path") or DATA_PATH)
+        self.video_path = str(info.get("video_path") or VIDEO_PATH)
+        self.chunk_size = int(info.get("chunks_size") or 1000)
+        self.data_files = data
+        self.video_files = videos
+
+    def templated(self, episode: int, camera: str | None = None) -> Path | None:
+        values: dict[str, int | str] = {"episode_index": episode, "episode_chunk": episode // self.chunk_size}
+        if camera is not None:
+            values["video_key"] = camera
+        filled = fill(self.data_path if camera is None else self.video_path, values)
+        return self.root / filled if filled and (self.root / filled).is_file() else None
+
+    def data(self, episode: int) -> Path | None:
+        return self.templated(episode) or self.data_files.get(episode)
+
+    def video(self, episode: int, camera: str) -> Path | None:
+        return self.templated(episode, camera) or self.video_files[camera].get(episode)
+
+    def wrong_templates(self, entries: list[dict[str, Any]], cameras: tuple[str, ...]) -> list[Finding]:
+        """LAKE-044 for each template that misses files which are there."""
+        findings = []
+        for name, template, keys in (("data_path", self.data_path, (None,)), ("video_path", self.video_path, cameras)):
+            missed = [
+                entry["episode_index"]
+                for entry in entries
+                for key in keys
+                if entry["episode_index"] in (self.data_files if key is None else self.video_files[key])
+                and self.templated(entry["episode_index"], key) is None
+            ]
+            if missed:
+                detail = f"{name} {template!r} misses {len(missed)} files, the first of episode {missed[0]}"
+                findings.append(finding("LAKE-044", detail, file="meta/info.json"))
+        return findings
+
+
+def _listed(entry: Mapping[str, Any], places: _Places, cameras: tuple[str, ...]) -> Listed:
+    episode = int(entry["episode_index"])
+    views, findings = {}, []
+    for key in cameras:
+        path = places.video(episode, key)
+        if path is None:
+            findings.append(finding("LAKE-010", episode=episode, camera=key))
+        else:
+            views[key] = VideoSpan(path=path, from_s=0.0, to_s=None)
+    known = {"episode_index", "tasks", "length"}
+    length = entry.get("length", entry.get("num_frames"))
+    return Listed(
+        episode=episode,
+        length=int(length) if isinstance(length, int | float) else None,
+        tasks=tuple(str(task) for task in entry.get("tasks") or ()),
+        data=places.data(episode),
+        views=views,
+        extra={key: value for key, value in entry.items() if key not in known},
+        findings=tuple(findings),
+    )

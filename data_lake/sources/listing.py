@@ -1,0 +1,56 @@
+"""What a LeRobot folder's metadata list: episodes, tasks and cameras, whichever version wrote them."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from data_lake.findings import Finding
+from data_lake.sources.episode import VideoSpan
+
+_FIELD = re.compile(r"\{(\w+)(?::0?(\d)d)?\}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listed:
+    """One episode as the metadata list it. data None: its file is nowhere."""
+
+    episode: int
+    length: int | None
+    tasks: tuple[str, ...]
+    data: Path | None
+    views: Mapping[str, VideoSpan]
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listing:
+    """episodes: in order of their numbers. tasks: index to text. cameras: those that have files."""
+
+    episodes: tuple[Listed, ...]
+    tasks: Mapping[int, str]
+    cameras: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+def fill(template: str, values: Mapping[str, int | str]) -> str | None:
+    """`template` with its `{name}` and `{name:03d}` fields filled; None when it asks for anything else.
+
+    Not `str.format`: the template comes from a file.
+    """
+    if any(name not in values for name, _ in _FIELD.findall(template)):
+        return None
+
+    def put(match: re.Match[str]) -> str:
+        value = values[match[1]]
+        return f"{value:0{match[2]}d}" if match[2] and isinstance(value, int) else str(value)
+
+    filled = _FIELD.sub(put, template)
+    return None if "{" in filled or ".." in filled.split("/") or filled.startswith("/") else filled
+
+
+def cameras_of(features: Mapping[str, Any], dtype: str) -> tuple[str, ...]:
+    """Keys of the declared cameras of `dtype` (`video` or `image`)."""
+    return tuple(key for key, feature in features.items() if feature.get("dtype") == dtype)

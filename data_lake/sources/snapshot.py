@@ -1,0 +1,80 @@
+"""A source as it is now: one digest over its files, cached by size and mtime so that looking again is cheap."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from data_lake.files import replace, sha256
+from data_lake.refs import SourceRef
+from errors import UserError
+
+Known = dict[str, tuple[int, int, str]]
+
+
+def snapshot(path: Path, cache_dir: Path) -> SourceRef:
+    """What is at `path` now. Files are hashed only when (path, size, mtime_ns) is new to the cache.
+
+    Hidden files and `__pycache__` do not count. Raises UserError LAKE-002 when there is nothing.
+    """
+    root = path.resolve()
+    if not root.exists():
+        raise UserError("LAKE-002", "the source does not exist", where=str(path), next_step="check ingest.source")
+    store = cache_dir / f"snapshot-{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.json"
+    known, seen = _load(store), {}
+    for relative, file in _files(root):
+        stat = file.stat()
+        size, mtime_ns, digest = known.get(relative, (-1, -1, ""))
+        if (size, mtime_ns) != (stat.st_size, stat.st_mtime_ns):
+            digest = sha256(file)
+        seen[relative] = (stat.st_size, stat.st_mtime_ns, digest)
+    if not seen:
+        raise UserError("LAKE-002", "the source holds no files", where=str(path), next_step="check ingest.source")
+    if seen != known:
+        _save(store, seen)
+    lines = "".join(f"{digest}  {relative}\n" for relative, (_, _, digest) in sorted(seen.items()))
+    return SourceRef(
+        uri=root.name,
+        fingerprint=hashlib.sha256(lines.encode()).hexdigest(),
+        path=str(root),
+        num_files=len(seen),
+        num_bytes=sum(size for size, _, _ in seen.values()),
+    )
+
+
+def verify(ref: SourceRef, cache_dir: Path) -> None:
+    """Raises UserError LAKE-003 when the files at `ref.path` are no longer those of the snapshot."""
+    now = snapshot(Path(ref.path), cache_dir)
+    if now.fingerprint != ref.fingerprint:
+        raise UserError(
+            "LAKE-003",
+            "the source changed since this run began",
+            where=f"{ref.path} · {ref.num_files} files, {ref.num_bytes:,} bytes then; "
+            f"{now.num_files} files, {now.num_bytes:,} bytes now",
+            done="nothing was read",
+            next_step="start a new run; a Retry of this one can only use the files that it began with",
+        )
+
+
+def _files(root: Path) -> Iterator[tuple[str, Path]]:
+    if root.is_file():
+        yield root.name, root
+        return
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
+        for name in sorted(names):
+            file = Path(folder) / name
+            if not name.startswith(".") and file.is_file():
+                yield file.relative_to(root).as_posix(), file
+
+
+def _load(store: Path) -> Known:
+    try:
+        return {name: (size, mtime, digest) for name, (size, mtime, digest) in json.loads(store.read_text()).items()}
+    except (FileNotFoundError, ValueError, AttributeError, TypeError):
+        return {}  # no cache, or a torn one: hash again
+
+
+def _save(store: Path, seen: Known) -> None:
+    replace(store, json.dumps(seen).encode())

@@ -1,0 +1,107 @@
+"""What an mp4 holds, without decoding it: packets and their digests, frame times, keyframes, boxes."""
+
+import hashlib
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import av
+import av.error
+import numpy as np
+
+from data_lake.files import sha256 as file_digest
+
+
+class VideoUnreadable(Exception):
+    """The file is no video, is cut short, or holds no video stream."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VideoIndex:
+    """times_s (N,) float64: presentation times, ascending. packets (N, 32) uint8: SHA-256 of each packet in
+    decoding order; shown_at_s (N,) float64: their presentation times. keyframes (K,): frame numbers, and
+    keyframe_bytes (K,): byte offsets of their packets. moov: (offset, size) of the movie box."""
+
+    sha256: str
+    num_bytes: int
+    codec: str
+    height: int
+    width: int
+    times_s: np.ndarray
+    packets: np.ndarray
+    shown_at_s: np.ndarray
+    keyframes: list[int]
+    keyframe_bytes: list[int]
+    moov: tuple[int, int]
+
+    def frames_between(self, from_s: float, to_s: float, fps: float) -> np.ndarray:
+        """Times of the frames shown in [from_s, to_s), half a frame of slack on both sides."""
+        slack = 0.5 / fps
+        first, last = np.searchsorted(self.times_s, (from_s - slack, to_s - slack))
+        return self.times_s[first:last]
+
+    def digest(self, from_s: float, to_s: float, fps: float) -> str:
+        """SHA-256 over the packets shown in [from_s, to_s): the same wherever they were copied to."""
+        slack = 0.5 / fps
+        inside = (self.shown_at_s >= from_s - slack) & (self.shown_at_s < to_s - slack)
+        return hashlib.sha256(np.ascontiguousarray(self.packets[inside]).tobytes()).hexdigest()
+
+
+def movie_box(path: Path) -> tuple[int, int]:
+    """(offset, size) of the top-level `moov` box (ISO/IEC 14496-12). Raises VideoUnreadable when the boxes do
+    not fill the file exactly or none is the movie."""
+    num_bytes, place, found = path.stat().st_size, 0, None
+    with path.open("rb") as file:
+        while place + 8 <= num_bytes:
+            file.seek(place)
+            size, kind = struct.unpack(">I4s", file.read(8))
+            if size == 1:
+                size = struct.unpack(">Q", file.read(8).ljust(8, b"\0"))[0]
+            elif size == 0:
+                size = num_bytes - place
+            if size < 8 or place + size > num_bytes:
+                raise VideoUnreadable(f"box {kind!r} at byte {place:,} ends past the file's {num_bytes:,} bytes")
+            if kind == b"moov":
+                found = (place, size)
+            place += size
+    if found is None:
+        raise VideoUnreadable("no movie box (the recorder was killed, or this is no mp4)")
+    return found
+
+
+def index_video(path: Path) -> VideoIndex:
+    """Demux `path` once. Raises VideoUnreadable when it cannot be demuxed to its end."""
+    moov = movie_box(path)
+    shown, packets, keys = [], [], []
+    try:
+        with av.open(str(path)) as container:
+            if not container.streams.video:
+                raise VideoUnreadable("no video stream")
+            stream = container.streams.video[0]
+            codec = stream.codec_context
+            for packet in container.demux(stream):
+                if packet.pts is None or packet.time_base is None:
+                    continue
+                shown.append(float(packet.pts * packet.time_base))
+                packets.append(hashlib.sha256(packet).digest())
+                if packet.is_keyframe:
+                    keys.append((shown[-1], packet.pos or 0))
+            name, height, width = codec.codec.canonical_name, codec.height, codec.width
+    except av.error.FFmpegError as error:
+        raise VideoUnreadable(f"the demuxer says: {error.strerror}") from error
+    if not shown:
+        raise VideoUnreadable("no frames")
+    times = np.sort(np.asarray(shown))
+    return VideoIndex(
+        sha256=file_digest(path),
+        num_bytes=path.stat().st_size,
+        codec=name,
+        height=height,
+        width=width,
+        times_s=times,
+        packets=np.frombuffer(b"".join(packets), np.uint8).reshape(-1, 32),
+        shown_at_s=np.asarray(shown),
+        keyframes=[int(np.searchsorted(times, at)) for at, _ in keys],
+        keyframe_bytes=[place for _, place in keys],
+        moov=moov,
+    )

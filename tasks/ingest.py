@@ -1,0 +1,56 @@
+"""Ingest: a snapshot of recorded episodes becomes part of a lake data set; bad ones go to quarantine."""
+
+from pathlib import Path
+
+from data_lake.ingest import Ingested, ingest_source
+from data_lake.refs import DatasetRef, EpisodesRef, SourceRef
+from data_lake.sources.snapshot import verify
+from data_lake.store import Attempt
+from model_core.embodiments import find_embodiment
+from tasks.runtime import Progress, Runtime, Summary
+from tasks.specs import IngestStage
+
+
+def ingest(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Attempt, runtime: Runtime) -> DatasetRef:
+    """Append what is new to {lake}/datasets/{dataset}; the slot keeps the view of this snapshot.
+
+    Raises UserError LAKE-003 when a folder changed since the run began: a Retry never reads other files.
+    """
+    embodiment = find_embodiment(spec.ingest.embodiment)
+
+    def unchanged() -> None:
+        if isinstance(source, SourceRef):
+            verify(source, runtime.home / "snapshots")
+
+    done = ingest_source(
+        Path(source.path) if isinstance(source, SourceRef) else runtime.path(source.uri),
+        spec.ingest,
+        dataset_root=runtime.lake / "datasets" / spec.ingest.dataset,
+        out_dir=out.path,
+        dims=(embodiment.state_dim, embodiment.action_dim),
+        workers=runtime.workers,
+        on_progress=lambda number, total, figures: runtime.report(
+            Progress(done=number, total=total, unit="episodes", figures=figures)
+        ),
+        check=out.check,
+        unchanged=unchanged,
+    )
+    runtime.report(summary(done))
+    return DatasetRef(
+        uri=out.uri,
+        fingerprint=done.fingerprint,
+        dataset=spec.ingest.dataset,
+        version=done.view["version"],
+        num_episodes=done.num_episodes,
+        num_quarantined=done.num_quarantined,
+        num_frames=done.num_frames,
+        num_findings=len(done.findings),
+    )
+
+
+def summary(done: Ingested) -> Summary:
+    """One line, and a row per finding."""
+    line = f"{done.num_episodes} ok · {done.num_quarantined} quarantined · {done.num_frames:,} frames"
+    if warnings := sum(item.severity == "warning" for item in done.findings):
+        line += f" · {warnings} warnings"
+    return Summary(line=line, table=[item.as_json() for item in done.findings])
