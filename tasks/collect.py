@@ -149,14 +149,13 @@ class _Plan:
 
 def _layout(spec: CollectSpec, kept: list[tuple[str, Episode]], fingerprint: dict[str, Any]) -> FolderLayout:
     robot = find_embodiment(spec.scene.embodiment)
-    sizes = {camera.view: (camera.crop or (0, 0, camera.height, camera.width))[2:] for camera in spec.scene.cameras}
-    seeds = {instruction: [] for instruction, _ in kept}
+    seeds: dict[str, list[int]] = {instruction: [] for instruction, _ in kept}
     for instruction, episode in kept:
         seeds[instruction].append(episode.seed)
     return FolderLayout(
         fps=robot.control_hz,
         robot_type=spec.scene.embodiment,
-        views={view: (size[0], size[1]) for view, size in sizes.items()},
+        views=_sizes(spec),
         state_names=robot.state_names,
         action_names=robot.action_names,
         declared={
@@ -172,12 +171,18 @@ def _layout(spec: CollectSpec, kept: list[tuple[str, Episode]], fingerprint: dic
     )
 
 
+def _sizes(spec: CollectSpec) -> dict[str, tuple[int, int]]:
+    """(height, width) of every view as recorded."""
+    shown = {camera.view: camera.crop or (0, 0, camera.height, camera.width) for camera in spec.scene.cameras}
+    return {view: (height, width) for view, (_, _, height, width) in shown.items()}
+
+
 def _summarise(spec: CollectSpec, plan: _Plan, num_frames: int, runtime: Runtime) -> None:
-    sizes = {camera.view: (camera.crop or (0, 0, camera.height, camera.width))[2:] for camera in spec.scene.cameras}
+    sizes = _sizes(spec)
     shapes = " · ".join(sorted({f"{height}×{width}" for height, width in sizes.values()}))
     table = [
-        {"task": task.name, "instruction": task.instruction, "kept": spec.episodes_per_task, "tried": plan.num_tries(index)}
-        for index, task in enumerate(spec.tasks)
+        {"task": task.name, "instruction": task.instruction, "kept": spec.episodes_per_task, "tried": tried}
+        for task, tried in zip(spec.tasks, map(plan.num_tries, range(len(spec.tasks))), strict=True)
     ]
     line = f"{plan.num_kept} episodes · {len(spec.tasks)} tasks · {len(sizes)} cameras {shapes} · {num_frames:,} frames"
     runtime.report(Summary(line=line, table=table))

@@ -69,7 +69,7 @@ def write_folder(root: Path, episodes: Sequence[tuple[str, Episode]], layout: Fo
     data = pa.concat_tables(tables)
     _write_table(root / DATA_PATH.format(chunk_index=0, file_index=0), data)
     _write_table(root / "meta/tasks.parquet", pa.table({"task_index": range(len(tasks)), "task": tasks}))
-    _write_table(root / EPISODES_PATH, pa.Table.from_pylist(lines, schema=_episodes_schema(lines, layout)))
+    _write_table(root / EPISODES_PATH, pa.Table.from_pylist(lines, schema=_episodes_schema(lines)))
     _write_json(root / "meta/stats.json", _total_stats(data, [episode for _, episode in episodes]))
     _write_json(root / "meta/info.json", _info(layout, len(episodes), start, len(tasks)))
     return start
@@ -176,7 +176,7 @@ def _total_stats(data: pa.Table, episodes: Sequence[Episode]) -> Stats:
     return stats
 
 
-def _episodes_schema(lines: list[dict[str, Any]], layout: FolderLayout) -> pa.Schema:
+def _episodes_schema(lines: list[dict[str, Any]]) -> pa.Schema:
     """Types that hold even where the first episode has nulls."""
     fields = []
     for name in lines[0]:

@@ -60,6 +60,7 @@ class EpisodeWriter:
             video.close()
         np.savez(
             self._folder / ROWS,
+            allow_pickle=False,
             state=np.array([frame.proprio for frame in self._frames], np.float32),
             action=np.array([frame.label for frame in self._frames], np.float32),
             executed=np.array([frame.executed for frame in self._frames], np.float32),
@@ -78,7 +79,7 @@ def read_episode(folder: Path) -> Episode | None:
     if not marker.exists():
         return None
     told = json.loads(marker.read_text())
-    if any(not (folder / name).exists() or (folder / name).stat().st_size != size for name, size in told["files"].items()):
+    if any(_size(folder / name) != size for name, size in told["files"].items()):
         return None
     with np.load(folder / ROWS) as arrays:
         rows = {name: arrays[name] for name in ("state", "action", "executed", "success")}
@@ -87,6 +88,10 @@ def read_episode(folder: Path) -> Episode | None:
     return Episode(
         seed=told["seed"], success=told["success"], steps=told["steps"], rows=rows, videos=videos, levels=levels
     )
+
+
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if path.exists() else None
 
 
 class LosslessVideo:

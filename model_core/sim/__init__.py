@@ -22,7 +22,7 @@ def open_simulator(scene: SceneSpec) -> "Simulator":
     Raises UserError NAME-001 for an unknown simulator and SIM-001 where this machine cannot render.
     """
     os.environ.setdefault("MUJOCO_GL", "egl")  # read when mujoco is imported
-    os.environ.setdefault("LP_NUM_THREADS", "0")  # software rendering in the calling thread: many workers share the cores
+    os.environ.setdefault("LP_NUM_THREADS", "0")  # draw in the calling thread: workers share the cores
     return lookup(SIMULATORS, scene.simulator, "simulator")(scene)
 
 

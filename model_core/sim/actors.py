@@ -5,8 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from model_core.sim.rollout import Plan
-from model_core.sim.simulator import State
+from model_core.sim.rollout import Moment, Plan
 from model_core.specs import CollectSpec
 from model_core.types import Observation
 
@@ -50,9 +49,9 @@ class PolicyActor:
     def reset(self, seeds: Sequence[int]) -> None:
         self._episodes = seeds
 
-    def act(self, observations: Sequence[Observation], states: Sequence[State], chunk: int) -> Plan:
-        noise = np.stack([chunk_noise(self._seed, episode, chunk, *self._shape) for episode in self._episodes])
-        actions = self._policy.act(list(observations), noise, self._denoise_steps)[:, : self._execution_horizon]
+    def act(self, moment: Moment) -> Plan:
+        noise = np.stack([chunk_noise(self._seed, episode, moment.chunk, *self._shape) for episode in self._episodes])
+        actions = self._policy.act(list(moment.observations), noise, self._denoise_steps)[:, : self._execution_horizon]
         return Plan(executed_LKA=actions, labels_LKA=actions)
 
 
@@ -69,9 +68,9 @@ class RandomActor:
     def reset(self, seeds: Sequence[int]) -> None:
         self._episodes = seeds
 
-    def act(self, observations: Sequence[Observation], states: Sequence[State], chunk: int) -> Plan:
-        draws = [np.random.default_rng([self._seed, seed, chunk]).uniform(-1, 1, self._shape) for seed in self._episodes]
-        actions = np.array(draws, np.float32)
+    def act(self, moment: Moment) -> Plan:
+        sources = [np.random.default_rng([self._seed, seed, moment.chunk]) for seed in self._episodes]
+        actions = np.array([source.uniform(-1, 1, self._shape) for source in sources], np.float32)
         return Plan(executed_LKA=actions, labels_LKA=actions)
 
 
@@ -86,7 +85,7 @@ class ReplayActor:
     def reset(self, seeds: Sequence[int]) -> None:
         """A recording does not depend on the seed."""
 
-    def act(self, observations: Sequence[Observation], states: Sequence[State], chunk: int) -> Plan:
+    def act(self, moment: Moment) -> Plan:  # noqa: ARG002 — nothing to decide
         return Plan(executed_LKA=self._actions, labels_LKA=self._actions)
 
 
@@ -107,8 +106,8 @@ class NoisyExpert:
     def reset(self, seeds: Sequence[int]) -> None:
         self._disturbances = [_Disturbance(self._spec, seed) for seed in seeds]
 
-    def act(self, observations: Sequence[Observation], states: Sequence[State], chunk: int) -> Plan:
-        labels = [self._expert(state.privileged) for state in states]
+    def act(self, moment: Moment) -> Plan:
+        labels = [self._expert(state.privileged) for state in moment.states]
         executed = [each.disturb(label) for each, label in zip(self._disturbances, labels, strict=True)]
         return Plan(executed_LKA=np.array(executed, np.float32)[:, None], labels_LKA=np.array(labels)[:, None])
 

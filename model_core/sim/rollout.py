@@ -22,6 +22,15 @@ class Plan:
     labels_LKA: np.ndarray
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Moment:
+    """What an actor decides on, lane by lane: only experts read `states`; `chunk` counts decisions."""
+
+    observations: Sequence[Observation]
+    states: Sequence[State]
+    chunk: int
+
+
 class Actor(Protocol):
     """Whoever decides. needs_views: whether observations must carry images."""
 
@@ -31,8 +40,8 @@ class Actor(Protocol):
         """A new block begins; `seeds` of its episodes, padded ones repeated."""
         ...
 
-    def act(self, observations: Sequence[Observation], states: Sequence[State], chunk: int) -> Plan:
-        """Actions of every lane for the steps until the next call. Only experts read `states`."""
+    def act(self, moment: Moment) -> Plan:
+        """Actions of every lane for the steps until the next call."""
         ...
 
 
@@ -171,7 +180,7 @@ def rollout(
     step = chunk = 0
     while step < max_steps and any(block.running):
         observations = block.observations(instruction, with_views=actor.needs_views)
-        plan = actor.act(observations, block.states(), chunk)
+        plan = actor.act(Moment(observations=observations, states=block.states(), chunk=chunk))
         for offset in range(plan.executed_LKA.shape[1]):
             if step == max_steps or not any(block.running):
                 break
@@ -181,9 +190,7 @@ def rollout(
     return [episode.outcome() for episode in block.episodes]
 
 
-def _advance(
-    block: _Block, plan: Plan, offset: int, step: int, render_every: int, recorder: Recorder | None
-) -> None:
+def _advance(block: _Block, plan: Plan, offset: int, step: int, render_every: int, recorder: Recorder | None) -> None:
     """One control step of all running lanes, told to the recorder once the outcome is known."""
     running, before = block.running, block.states()
     shown = block.views() if recorder is not None and step % render_every == 0 else None

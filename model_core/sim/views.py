@@ -55,7 +55,8 @@ class SceneViews:
 
         camera = self._scene.cameras[0]
         self._renderer(*_size(camera)).render()
-        return GL.glGetString(GL.GL_RENDERER).decode()
+        name = GL.glGetString(GL.GL_RENDERER)
+        return name.decode() if name is not None else ""
 
     def close(self) -> None:
         for renderer in self._renderers.values():

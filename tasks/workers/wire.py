@@ -6,15 +6,14 @@ import os
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from errors import UserError
 
-T = TypeVar("T")
 Work = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-def spec_from_json(kind: type[T], value: Any) -> T:
+def spec_from_json(kind: Any, value: Any) -> Any:
     """The inverse of `dataclasses.asdict` after a trip through JSON, for frozen specs of specs, tuples and scalars."""
     if value is None:
         return value
@@ -26,7 +25,7 @@ def spec_from_json(kind: type[T], value: Any) -> T:
         return spec_from_json(next(each for each in inner if each is not type(None)), value)
     if origin is tuple:
         kinds = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
-        return tuple(spec_from_json(each, item) for each, item in zip(kinds, value, strict=True))  # type: ignore[return-value]
+        return tuple(spec_from_json(each, item) for each, item in zip(kinds, value, strict=True))
     return value
 
 
