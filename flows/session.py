@@ -3,9 +3,8 @@
 import dataclasses
 import json
 import time
-import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from data_lake.files import put_if_absent
@@ -44,15 +43,14 @@ class Session:
 
 
 def look_at(path: str, runtime: Runtime) -> SourceRef:
-    """The present content of a source: a folder's files, or the head of a lake data set (`lake:NAME`)."""
+    """The present content of a source folder, as one digest."""
     from data_lake.sources.snapshot import snapshot
 
-    return snapshot(path, runtime.lake, runtime.home / "snapshots")
+    return snapshot(Path(path), runtime.home / "snapshots")
 
 
-def open_session(recipe: LoopRecipe, runtime_of: Callable[[str], Runtime], run_id: str | None = None) -> Session:
-    """Begin (or continue) the run `run_id`; without one, a run that no orchestrator knows."""
-    runtime = runtime_of(run_id or str(uuid.uuid4()))
+def open_session(recipe: LoopRecipe, runtime: Runtime) -> Session:
+    """Begin the run that `runtime` names, or continue it after a Retry."""
     run = Run(lake=runtime.lake, run_id=runtime.run_id)
     payload = {"recipe": dataclasses.asdict(recipe), "started": time.time()}
     put_if_absent(run.path / "recipe.json", json.dumps(payload, indent=1).encode())

@@ -34,7 +34,8 @@ SLOT_LEASE_S = 60.0  # Prefect frees the concurrency slot of a dead holder after
 def run_as_task(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Ref:
     """Run `stage` as a task of the current flow run and return its ref."""
     short = stage.slot(spec, *refs, lake=runtime.lake).name
-    return _task(stage).with_options(task_run_name=short)(stage, spec, refs, runtime)
+    named = _task(stage).with_options(task_run_name=short)
+    return named(stage, spec, refs, runtime, return_state=True).result()  # raises what the stage raised
 
 
 @functools.cache

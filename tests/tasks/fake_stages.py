@@ -22,7 +22,7 @@ class CountSpec:
 
 def count(spec: CountSpec, *refs: Ref, out: Attempt, runtime: Runtime) -> EpisodesRef:
     """Writes 0.txt … into its attempt; what an earlier attempt had written is carried over."""
-    if spec.fail and not Path(spec.mend).exists():
+    if spec.fail and not (spec.mend and Path(spec.mend).exists()):
         raise Transient("lost") if spec.fail == "transient" else ValueError("broken")
     runtime.report(Note(text="counting"))
     for step in range(spec.steps):

@@ -1,0 +1,90 @@
+"""Stages as Prefect tasks: cached ones show as such, only Transient is retried, a gate's no is not a failure."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter
+from prefect.testing.utilities import prefect_test_harness
+
+from data_lake.refs import ModelVersionRef, Ref
+from data_lake.store import Attempt
+from tasks.build import Stage
+from tasks.events import read_events
+from tasks.runtime import Runtime, Summary
+from tests.tasks.fake_stages import CountSpec
+
+COUNT = Stage(fn="tests.tasks.fake_stages:count", version=1, retries=2)
+JUDGE = Stage(fn="tests.tasks.test_stage:judge", version=1, retries=0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def server() -> Iterator[None]:
+    with prefect_test_harness(server_startup_timeout=120):
+        yield
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Runtime:
+    return Runtime(lake=tmp_path / "lake", home=tmp_path / "home", run_id="run-1", label="x", lease_s=5.0)
+
+
+def judge(spec: CountSpec, *, out: Attempt, runtime: Runtime) -> ModelVersionRef:
+    runtime.report(Summary(line="judged", table=[{"check": "score", "passed": spec.steps > 1}]))
+    return ModelVersionRef(
+        uri=out.uri, fingerprint=out.fingerprint, name="m", version=1, alias=None, accepted=spec.steps > 1, decision="no"
+    )
+
+
+@flow
+def one(stage: Stage, spec: CountSpec, runtime: Runtime) -> Ref:
+    return stage(spec, runtime=runtime)
+
+
+def run(stage: Stage, spec: CountSpec, runtime: Runtime) -> tuple[Any, list[Any]]:
+    """The flow's final state and its task runs, as the server knows them."""
+    state = one(stage, spec, runtime, return_state=True)
+    run_id = state.state_details.flow_run_id
+    deadline = time.monotonic() + 10  # task runs reach the server as events, a moment later
+    with get_client(sync_client=True) as client:
+        while time.monotonic() < deadline:
+            tasks = client.read_task_runs(flow_run_filter=FlowRunFilter(id={"any_": [run_id]}))
+            if tasks and all(task.state.is_final() for task in tasks):
+                return state, tasks
+            time.sleep(0.1)
+    raise TimeoutError(f"no final task runs of {run_id}")
+
+
+def test_a_built_stage_is_completed_and_the_next_run_shows_it_as_cached(runtime: Runtime) -> None:
+    state, (task,) = run(COUNT, CountSpec(steps=1), runtime)
+    again, (cached,) = run(COUNT, CountSpec(steps=1), runtime)
+    assert state.result() == again.result()
+    assert (task.state.name, cached.state.name) == ("Completed", "Cached")
+    assert task.name.startswith("count/") and "by run run-1" in cached.state.message
+
+
+def test_an_error_fails_once_and_a_transient_one_is_tried_again(runtime: Runtime) -> None:
+    state, (task,) = run(COUNT, CountSpec(steps=1, fail="bug"), runtime)
+    assert state.is_failed() and task.run_count == 1
+    stage = Stage(fn=COUNT.fn, version=2, retries=1)
+    state, (task,) = run(stage, CountSpec(steps=1, fail="transient"), runtime)
+    assert state.is_failed() and task.run_count == 2
+    assert [event["event"] for event in read_events(runtime.home, "run-1")].count("failed") == 3
+
+
+def test_a_gate_that_says_no_completes_as_rejected(runtime: Runtime) -> None:
+    _, (accepted,) = run(JUDGE, CountSpec(steps=2), runtime)
+    _, (rejected,) = run(JUDGE, CountSpec(steps=1), runtime)
+    assert (accepted.state.name, rejected.state.name) == ("Completed", "Rejected")
+    assert rejected.state.is_completed() and rejected.state.message == "no"
+
+
+def test_what_a_stage_reports_becomes_an_artifact(runtime: Runtime) -> None:
+    _, (task,) = run(JUDGE, CountSpec(steps=3), runtime)
+    with get_client(sync_client=True) as client:
+        artifacts = client.read_artifacts()
+    assert any(each.task_run_id == task.id and each.type == "table" for each in artifacts)
