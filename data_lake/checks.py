@@ -1,10 +1,10 @@
 """What must hold of one episode before it may enter the lake: its rows, and each of its video spans."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from data_lake.findings import Finding, finding
 from data_lake.schema import is_vector, vectors
@@ -41,9 +41,10 @@ def check_rows(episode: Episode, card: SourceCard) -> Iterator[Finding]:
 def _numbering(episode: Episode, rows: pa.Table) -> Iterator[Finding]:
     number, file = episode.source_episode, episode.file
     if "episode_index" in rows.column_names:
-        strange = pc.index(pc.fill_null(pc.not_equal(rows["episode_index"], number), True), True).as_py()
-        if strange >= 0:
-            detail = f"row {strange} says episode {rows['episode_index'][strange].as_py()}"
+        owners = rows["episode_index"].to_pylist()
+        strange = next((row for row, owner in enumerate(owners) if owner != number), None)
+        if strange is not None:
+            detail = f"row {strange} says episode {owners[strange]}"
             yield finding("LAKE-021", detail, episode=number, row=strange, file=file)
     if "frame_index" not in rows.column_names:
         yield finding("LAKE-046", episode=number, file=file)
@@ -152,7 +153,7 @@ def check_video(
 ) -> Sequence[Finding]:
     """Of one camera of an episode whose rows could be read: as many frames as rows, where and when it says."""
     assert episode.rows is not None
-    where = {"episode": episode.source_episode, "camera": camera, "file": card.relative(span.path)}
+    where: dict[str, Any] = {"episode": episode.source_episode, "camera": camera, "file": card.relative(span.path)}
     num_rows, fps = episode.rows.num_rows, card.fps
     end_s = float(index.times_s[-1]) + 1 / fps
     to_s = end_s if span.to_s is None else span.to_s

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -116,7 +117,7 @@ def _examined(episode: Episode, card: SourceCard, videos: Videos, tally: Tally) 
     findings = [*episode.findings, *check_rows(episode, card)]
     indexed: dict[str, tuple[VideoSpan, VideoIndex]] = {}
     for camera, span in episode.views.items():
-        where = {"episode": episode.source_episode, "camera": camera, "file": card.relative(span.path)}
+        where: dict[str, Any] = {"episode": episode.source_episode, "camera": camera, "file": card.relative(span.path)}
         try:
             index = videos.expect(span.path).result()
         except Unreadable as error:

@@ -13,7 +13,8 @@ from data_lake import lake_meta
 from data_lake.examine import Examined, Tally, examine
 from data_lake.files import replace
 from data_lake.findings import Finding, fold
-from data_lake.schema import ACTION, STATE, features_of, frames_of, lake_name
+from data_lake.fitting import fits, same_embodiment, same_kind
+from data_lake.schema import features_of, frames_of, lake_name
 from data_lake.sources import open_source
 from data_lake.sources.episode import Source, view_name
 from data_lake.specs import IngestSpec
@@ -21,6 +22,13 @@ from data_lake.tables import Manifest, Writer, read_meta
 from errors import Transient, UserError
 
 TRIES = 100  # of rival writers, each of which got an episode in
+
+
+OnProgress = Callable[[int, int, dict[str, float]], None]  # episodes done, of how many, figures
+
+
+def _silent(_done: int, _total: int, _figures: dict[str, float]) -> None:
+    """Nobody listens."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +71,7 @@ def ingest_source(
     out_dir: Path,
     dims: tuple[int, int] | None = None,
     workers: int = 2,
-    on_progress: Callable[[int, int, dict[str, float]], None] = lambda done, total, figures: None,
+    on_progress: OnProgress = _silent,
     check: Callable[[], None] = lambda: None,
     unchanged: Callable[[], None] = lambda: None,
 ) -> Ingested:
@@ -75,7 +83,7 @@ def ingest_source(
     """
     unchanged()
     source = open_source(path, source_format=spec.format, ignore_tasks=spec.ignore_tasks)
-    _same_embodiment(source, spec)
+    same_embodiment(source, spec)
     for _ in range(TRIES):
         done = _read(source, spec, dataset_root, dims, workers, on_progress, check)
         if not done.entries:
@@ -93,7 +101,7 @@ def _read(
     root: Path,
     dims: tuple[int, int] | None,
     workers: int,
-    on_progress: Callable[[int, int, dict[str, float]], None],
+    on_progress: OnProgress,
     check: Callable[[], None],
 ) -> _Pass:
     done = _begin(root)
@@ -103,7 +111,7 @@ def _read(
         if examined.rows is None:
             done.bad.append(examined)
         else:
-            _fits(examined, dims, spec)
+            fits(examined, dims, spec)
             _append(done, examined, source)
         figures = {"frames": float(done.writer.num_frames), "quarantined": float(len(done.bad))}
         on_progress(number, total, figures)
@@ -138,7 +146,9 @@ def _append(done: _Pass, examined: Examined, source: Source) -> None:
         done.tasks.setdefault(text, len(done.tasks))
     first, number = writer.num_frames, len(done.ledger)
     frames = frames_of(rows, fps=source.card.fps, episode=number, first_index=first, tasks=done.tasks)
-    _same_kind(done, examined, source, features_of(frames.schema, _dotted(examined, source)))
+    features = features_of(frames.schema, _dotted(examined, source))
+    same_kind(source, writer.root.name, done.info or {"features": done.features, "fps": source.card.fps}, features)
+    done.features = {**features, **done.features}
     views = {}
     for camera, (span, index) in examined.videos.items():
         place = writer.add_video(camera, span.path, index)
@@ -182,52 +192,6 @@ def _dotted(examined: Examined, source: Source) -> dict[str, Any]:
     declared = source.card.features
     names = {name: declared[name].names if name in declared else None for name in rows.column_names}
     return {lake_name(name): (name, dimensions) for name, dimensions in names.items()}
-
-
-def _same_kind(done: _Pass, examined: Examined, source: Source, features: dict[str, Any]) -> None:
-    """Frames of one data set have the same columns, dimensions and rate; names of dimensions may differ."""
-    held = done.info["features"] if done.info else done.features
-    known = {name: (held[name]["dtype"], held[name]["shape"]) for name in held if held[name]["dtype"] != "video"}
-    found = {name: (feature["dtype"], feature["shape"]) for name, feature in features.items()}
-    differing = [name for name in sorted({*known, *found}) if known.get(name) != found.get(name)] if known else []
-    if done.info and done.info["fps"] != source.card.fps:
-        differing.append(f"fps ({done.info['fps']} and {source.card.fps:g})")
-    if differing:
-        raise UserError(
-            "LAKE-006",
-            f"the data set holds another kind of frames: they differ in {', '.join(differing)}",
-            where=f"data set {done.writer.root.name} · source episode {examined.episode.source_episode}",
-            done="nothing was appended",
-            next_step="name another data set with ingest.dataset",
-        )
-    done.features = {**features, **done.features}
-
-
-def _same_embodiment(source: Source, spec: IngestSpec) -> None:
-    declared = source.card.declared.get("embodiment")
-    if declared not in (None, spec.embodiment):
-        raise UserError(
-            "LAKE-005",
-            f"the source was recorded with embodiment {declared!r}, the recipe says {spec.embodiment!r}",
-            where=f"{source.card.root}/meta/info.json",
-            next_step=f"set ingest.embodiment={declared}",
-        )
-
-
-def _fits(examined: Examined, dims: tuple[int, int] | None, spec: IngestSpec) -> None:
-    assert examined.rows is not None
-    if dims is None:
-        return
-    found = tuple(examined.rows.schema.field(name).type.list_size for name in (STATE, ACTION))
-    if found != dims:
-        raise UserError(
-            "LAKE-005",
-            f"the data have {found[0]} state and {found[1]} action dimensions, embodiment {spec.embodiment!r} "
-            f"has {dims[0]} and {dims[1]}",
-            where=f"episode {examined.episode.source_episode} · {examined.episode.file}",
-            done="nothing was appended",
-            next_step="name the embodiment that recorded these episodes with ingest.embodiment",
-        )
 
 
 def _nothing(source: Source, done: _Pass) -> UserError:

@@ -80,7 +80,7 @@ def index_video(path: Path) -> VideoIndex:
             stream = container.streams.video[0]
             codec = stream.codec_context
             for packet in container.demux(stream):
-                if packet.pts is None or packet.time_base is None:
+                if packet.pts is None:
                     continue
                 shown.append(float(packet.pts * packet.time_base))
                 packets.append(hashlib.sha256(packet).digest())

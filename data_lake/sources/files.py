@@ -45,7 +45,8 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
     if tail != PARQUET_MARK:
         raise Unreadable("LAKE-007", f"{num_bytes:,} bytes")
     try:
-        return pq.read_table(path, columns=columns, partitioning=None)
+        with pq.ParquetFile(path) as file:
+            return file.read(columns=columns)
     except (pa.ArrowException, OSError) as error:
         raise Unreadable("LAKE-022", str(error).splitlines()[0][:200]) from error
 

@@ -101,7 +101,7 @@ class LeRobotFolder:
             return table, findings
         if "episode_index" not in table.column_names:
             raise Unreadable("LAKE-025", "episode_index")
-        return table.filter(pc.equal(table["episode_index"], listed.episode)), findings
+        return table.filter(pc.field("episode_index") == listed.episode), findings
 
     def _strangers(self, listed: Listed, table: pa.Table, listed_numbers: Any) -> list[Finding]:
         if self.card.version != "v3.0" or "episode_index" not in table.column_names:

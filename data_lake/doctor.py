@@ -1,0 +1,160 @@
+"""Doctor: what is wrong with a source or a lake data set, by the checks that ingest itself makes."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+
+from data_lake import lake_meta
+from data_lake.examine import Tally, examine
+from data_lake.findings import Finding, finding, fold
+from data_lake.sources import open_source
+from data_lake.tables import TABLES, Manifest, open_table, read_manifest, read_meta
+from errors import UserError
+
+BLOCK = 1 << 20
+
+
+def doctor(
+    source: str, *, lake: Path | None = None, source_format: str = "auto", ignore_tasks: tuple[str, ...] = (),
+    workers: int = 2,
+) -> dict[str, Any]:  # fmt: skip
+    """`{source, format, version, episodes: {in, ok, quarantined}, findings}` of a folder, or of a data set of
+    `lake` by its name (or path). Changes nothing. Raises UserError LAKE-002 when there is no such thing."""
+    path = Path(source)
+    named = None if lake is None else lake / "datasets" / source
+    if (path / "manifests").is_dir():
+        return _of_dataset(source, path)
+    if not path.exists() and named is not None and (named / "manifests").is_dir():
+        return _of_dataset(source, named)
+    try:
+        return _of_source(source, path, source_format, ignore_tasks, workers)
+    except UserError as error:
+        if error.code != "LAKE-004":
+            raise
+        bad = Finding(
+            code=error.code, severity="error", message=error.message, done="", fix=error.next_step, file=error.where
+        )
+        return _answer(source, "unknown", "unknown", (0, 0), [bad])
+
+
+def _answer(source: str, kind: str, version: str, counts: tuple[int, int], findings: list[Finding]) -> dict[str, Any]:
+    """counts: (episodes in, episodes ok)."""
+    return {
+        "source": source,
+        "format": kind,
+        "version": version,
+        "episodes": {"in": counts[0], "ok": counts[1], "quarantined": counts[0] - counts[1]},
+        "findings": [item.as_json() for item in fold(findings)],
+    }
+
+
+def _of_source(
+    name: str, path: Path, source_format: str, ignore_tasks: tuple[str, ...], workers: int
+) -> dict[str, Any]:
+    source, tally = open_source(path, source_format=source_format, ignore_tasks=ignore_tasks), Tally()
+    findings, num_in, num_ok = [*source.card.findings], 0, 0
+    for examined in examine(source, workers=workers, tally=tally):
+        findings += examined.findings
+        num_in += 1
+        num_ok += examined.is_ok
+    findings += tally.findings()
+    return _answer(name, source.card.format, source.card.version, (num_in, num_ok), findings)
+
+
+def _of_dataset(name: str, root: Path) -> dict[str, Any]:
+    """Tables at the newest manifest's vector; every stored byte of video is read."""
+    try:
+        manifest = read_manifest(root)
+        if manifest is None:
+            raise UserError("LAKE-002", "a data set without a finished version", where=str(root))
+        tables = {table: open_table(root, manifest, table) for table in TABLES}
+        episodes = lake_meta.read_table(read_meta(root, manifest)[lake_meta.EPISODES]).to_pylist()
+    except UserError as error:
+        if error.code != "LAKE-074":
+            raise
+        found = finding("LAKE-074", error.message, file=error.where)
+        return _answer(name, "lake", "unknown", (0, 0), [found])
+    findings = [*_counts(tables, manifest, len(episodes)), *_tiles(episodes, manifest)]
+    findings += _frames(tables["frames"])
+    bad: set[int] = set()
+    for item in _videos(tables["videos"], episodes):
+        findings.append(item)
+        if item.episode is not None:
+            bad.add(item.episode)
+    num_ok = 0 if any(item.episode is None for item in findings) else len(episodes) - len(bad)
+    return _answer(name, "lake", str(manifest.version), (len(episodes), num_ok), findings)
+
+
+def _counts(tables: dict[str, lance.LanceDataset], manifest: Manifest, num_episodes: int) -> Iterator[Finding]:
+    expected = {"frames": manifest.num_frames, "videos": manifest.num_videos}
+    for name, count in expected.items():
+        found = tables[name].count_rows()
+        if found != count:
+            yield finding("LAKE-070", f"{name} has {found}, expected {count}", file=f"{name}.lance")
+    if num_episodes != manifest.num_episodes:
+        yield finding("LAKE-070", f"episodes are {num_episodes}, expected {manifest.num_episodes}", file="meta.lance")
+
+
+def _tiles(episodes: list[dict[str, Any]], manifest: Manifest) -> Iterator[Finding]:
+    """Episode ranges fill [0, num_frames) in order, without gap or overlap."""
+    expected = 0
+    for episode in episodes:
+        begin, end = episode["dataset_from_index"], episode["dataset_to_index"]
+        if begin != expected or end - begin != episode["length"]:
+            yield finding("LAKE-071", f"{begin}:{end} where {expected} is next", episode=episode["episode_index"])
+            return
+        expected = end
+    if expected != manifest.num_frames:
+        yield finding("LAKE-071", f"they end at {expected} of {manifest.num_frames} frames")
+
+
+def _frames(table: lance.LanceDataset) -> Iterator[Finding]:
+    place = 0
+    for batch in table.to_batches(columns=["index"]):
+        index = batch["index"].to_numpy()
+        wrong = np.flatnonzero(index != np.arange(place, place + len(index)))
+        if len(wrong):
+            row = place + int(wrong[0])
+            yield finding("LAKE-075", f"row {row} has index {index[wrong[0]]}", row=row, file="frames.lance")
+            return
+        place += len(index)
+
+
+def _videos(table: lance.LanceDataset, episodes: list[dict[str, Any]]) -> Iterator[Finding]:
+    """Every video that an episode names is there, with the bytes that were recorded of it."""
+    named: dict[tuple[str, int, int], int] = {}
+    for episode in episodes:
+        for view in lake_meta.entry_of(episode)["views"].values():
+            key = (view["video_key"], view["chunk_index"], view["file_index"])
+            named.setdefault(key, episode["episode_index"])
+    columns = ["video_key", "chunk_index", "file_index", "file_size", "sha256"]
+    rows = table.to_table(columns=columns).to_pylist()
+    there = {(row["video_key"], row["chunk_index"], row["file_index"]) for row in rows}
+    for key in sorted(named.keys() - there):
+        yield finding("LAKE-072", f"file {key[1]}/{key[2]}", episode=named[key], camera=key[0])
+    for number, row in enumerate(rows):
+        key = (row["video_key"], row["chunk_index"], row["file_index"])
+        seen = _stored(table, number)
+        if seen != (row["file_size"], row["sha256"]):
+            detail = f"{seen[0]:,} bytes of SHA-256 {seen[1][:12]}…, recorded {row['file_size']:,} bytes"
+            yield finding("LAKE-073", detail, episode=named.get(key), camera=key[0], file=f"videos.lance row {number}")
+
+
+def _stored(table: lance.LanceDataset, row: int) -> tuple[int, str]:
+    """Size and digest of a stored video; (0, reason) when the lake cannot give it back."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        stored = table.take_blobs("video_bytes", indices=[row])[0]
+        if stored is None:
+            return 0, "nothing is stored"
+        with stored as blob:
+            while block := blob.read(BLOCK):
+                digest.update(block)
+                size += len(block)
+    except (OSError, ValueError) as error:
+        return 0, str(error).splitlines()[0]
+    return size, digest.hexdigest()
