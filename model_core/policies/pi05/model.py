@@ -147,6 +147,11 @@ class Pi05(nn.Module):
         self.register_buffer("cosines", cosines, persistent=False)
         self.register_buffer("sines", sines, persistent=False)
 
+    @staticmethod
+    def is_language(name: str) -> bool:
+        """Whether a parameter is a matrix of the language part: what FP8 exports quantise (not the embedding)."""
+        return name.startswith(("language.layers.", "language.tail.")) and ".norm" not in name
+
     def loss(self, batch: TorchBatch, noise_NKHA: Tensor, time_NK: Tensor) -> Tensor:
         """(N,) losses: squared error of the velocity, mean over draws, over dims and over the steps that the mask
         leaves. Noise, times and losses are in the loader's order. All draws share one pass over the prefix.
