@@ -20,7 +20,7 @@ RECIPE = LoopRecipe(
         TINY.policy,
         inputs=InputSpec(views=("ego_view",), image_size=64, state="token", tokenizer="words", max_text_tokens=24),
     ),
-    pack=PackSpec(tokens_per_row=880),
+    pack=PackSpec(tokens_per_row=864),
     train=replace(TINY.train, num_steps=400),
     export=TINY.export,
     evaluate=EvaluateSpec(

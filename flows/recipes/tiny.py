@@ -70,7 +70,7 @@ RECIPE = LoopRecipe(
         action_horizon=16,
         normalisation="mean_std",
     ),
-    pack=PackSpec(tokens_per_row=880),
+    pack=PackSpec(tokens_per_row=864),
     train=TrainSpec(
         num_steps=1200,
         rows_per_step=4,
