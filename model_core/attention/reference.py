@@ -12,10 +12,8 @@ def attend(q_TNK: Tensor, k_TNK: Tensor, v_TNK: Tensor, q_segments: Segments, k_
     k_TNK, v_TNK = k_TNK.repeat_interleave(group, dim=1), v_TNK.repeat_interleave(group, dim=1)
     same_QK = _owner(q_segments, q_TNK)[:, None] == _owner(k_segments, k_TNK)[None, :]
     scores_NQK = torch.einsum("qnd,knd->nqk", q_TNK, k_TNK) * q_TNK.shape[-1] ** -0.5
-    weights_NQK = torch.exp(scores_NQK - scores_NQK.masked_fill(~same_QK, -1e30).amax(-1, keepdim=True).detach())
-    weights_NQK = torch.where(same_QK, weights_NQK, 0.0)
-    total_NQ1 = weights_NQK.sum(-1, keepdim=True)
-    weights_NQK = weights_NQK / torch.where(total_NQ1 == 0, 1.0, total_NQ1)
+    weights_NQK = torch.softmax(scores_NQK.masked_fill(~same_QK, -1e30), dim=-1)
+    weights_NQK = torch.where(same_QK, weights_NQK, 0.0)  # a row without any key of its own
     return torch.einsum("nqk,knd->qnd", weights_NQK, v_TNK)
 
 
