@@ -21,7 +21,8 @@ from benchmarks.reporting import Target, result, spread
 from data_lake.refs import EpisodesRef, Ref
 from data_lake.runs import runs
 from data_lake.store import Attempt
-from flows.server import local_prefect
+from flows.places import Places
+from flows.server import prefect_settings
 from tasks.build import Stage
 from tasks.catalogue import STAGES
 from tasks.events import read_events
@@ -90,8 +91,9 @@ def main(lake: Path, home: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         clock = time.monotonic()
-        with local_prefect(root / "home"):
-            runtime = Runtime(lake=root / "lake", home=root / "home", run_id="bench", label="bench")
+        where = Places(lake=root / "lake", home=root / "home")
+        with prefect_settings(where):
+            runtime = Runtime(lake=where.lake, home=where.home, run_id="bench", label="bench")
             samples, digests, server_s = _measure(root, runtime, clock)
     assert len(set(digests.values())) == 1, f"the contenders did not do the same work: {digests}"
     medians = {name: statistics.median(values) for name, values in samples.items()}
@@ -100,7 +102,10 @@ def main(lake: Path, home: Path) -> dict[str, Any]:
         "orchestration",
         [
             Target(
-                name="added_ms_per_stage", value=round(medians["vlaloop"] - medians["bare_prefect"], 2), target=40, op="<="
+                name="added_ms_per_stage",
+                value=round(medians["vlaloop"] - medians["bare_prefect"], 2),
+                target=40,
+                op="<=",
             ),
             Target(name="share_of_tiny", value=share, target=0.02, op="<=", note=note),
         ],

@@ -1,9 +1,9 @@
 """Slots: build-once addresses in the lake. A slot is finished when, and only when, its record exists.
 
-    {lake}/{stage}/{fingerprint}/leases/0001.json      who builds (lease.py)
-                                 attempts/1/…          what that attempt wrote, and nobody else
-                                 record.json           written last, put-if-absent, names its attempt
-                                 revoked.json          a record that turned out bad, and why
+{lake}/{stage}/{fingerprint}/leases/0001.json      who builds (lease.py)
+                             attempts/1/…          what that attempt wrote, and nobody else
+                             record.json           written last, put-if-absent, names its attempt
+                             revoked.json          a record that turned out bad, and why
 """
 
 import json
@@ -201,7 +201,11 @@ def _revocation(siblings: list[dict[str, Any]], new: dict[str, Any]) -> str:
     """Why the record that `new` replaces was revoked, if it replaces one."""
     for record in reversed(siblings):
         same = all(record["identity"][key] == new[key] for key in ("spec", "version", "inputs"))
-        if same and "revoked" in record and len(new.get("revoked", [])) == len(record["identity"].get("revoked", [])) + 1:
+        if (
+            same
+            and "revoked" in record
+            and len(new.get("revoked", [])) == len(record["identity"].get("revoked", [])) + 1
+        ):
             return record["revoked"]["why"]
     return ""
 

@@ -104,7 +104,9 @@ def parse(tree: Any, *, where: str) -> LoopRecipe:
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(part) for part in first["loc"])
-        raise UserError("RECIPE-003", f"{path}: {first['msg']}", where=where, next_step="see the field in flows/recipes/") from None
+        raise UserError(
+            "RECIPE-003", f"{path}: {first['msg']}", where=where, next_step="see the field in flows/recipes/"
+        ) from None
 
 
 def _from_yaml(path: Path) -> LoopRecipe:
@@ -118,7 +120,9 @@ def _from_yaml(path: Path) -> LoopRecipe:
 def _assignment(change: str) -> tuple[str, Any]:
     path, equals, text = change.partition("=")
     if not equals:
-        raise UserError("RECIPE-004", f"{change!r} is not of the form field=value", next_step="--set train.num_steps=3000")
+        raise UserError(
+            "RECIPE-004", f"{change!r} is not of the form field=value", next_step="--set train.num_steps=3000"
+        )
     try:
         return path, json.loads(text)
     except json.JSONDecodeError:

@@ -84,7 +84,9 @@ def build(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Built:
     events = StageEvents(stage=stage.name, slot=slot.fingerprint, runtime=runtime)
     if slot.record() is None:
         events.write("start", why=reasons(slot, runtime.label))
-        attempt = begin(slot, run_id=runtime.run_id, lease_s=runtime.lease_s, on_wait=lambda held: _waiting(events, held))
+        attempt = begin(
+            slot, run_id=runtime.run_id, lease_s=runtime.lease_s, on_wait=lambda held: _waiting(events, held)
+        )
         if attempt is not None:
             try:
                 return _build_attempt(stage, spec, refs, attempt, replace(runtime, sink=events.report), events)

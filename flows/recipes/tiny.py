@@ -55,9 +55,7 @@ RECIPE = LoopRecipe(
     ingest=IngestSpec(dataset="tiny", embodiment="metaworld_sawyer"),
     preprocess=PreprocessSpec(sample_stride=4, heldout_episodes=HELDOUT),
     policy=PolicySpec(
-        inputs=InputSpec(
-            views=("top", "corner"), image_size=64, state="token", tokenizer="words", max_text_tokens=8
-        ),
+        inputs=InputSpec(views=("top", "corner"), image_size=64, state="token", tokenizer="words", max_text_tokens=8),
         vision="conv",
         patch_size=16,
         vision_width=64,

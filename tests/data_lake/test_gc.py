@@ -38,11 +38,12 @@ def test_attempts_that_the_record_does_not_name_go(runtime: Runtime, tmp_path: P
     remove(find_garbage(runtime.lake, grace_s=0))
     assert not (slot / "attempts/1").exists()
     assert damaged(runtime.lake, record) == []
-    assert build(COUNT, fail_spec := CountSpec(steps=1), runtime=runtime).ref and fail_spec.steps == 1
     assert find_garbage(runtime.lake, grace_s=0) == []
 
 
-def test_what_a_failed_run_needs_for_its_retry_stays_until_the_run_is_finished(runtime: Runtime, tmp_path: Path) -> None:
+def test_what_a_failed_run_needs_for_its_retry_stays_until_the_run_is_finished(
+    runtime: Runtime, tmp_path: Path
+) -> None:
     fail_once(runtime, tmp_path)
     assert find_garbage(runtime.lake, grace_s=0) == []
     Run(lake=runtime.lake, run_id="run-1").finish("x")

@@ -78,7 +78,9 @@ def test_killed_anywhere_the_loop_ends_as_if_nothing_had_happened(
     for name, record in found.items():
         assert record["fingerprint"] == undisturbed[name]["fingerprint"]
         assert contents(record) == contents(undisturbed[name]), name
-    built = [event["stage"] for run in ("killed", "again") for event in read_events(home, run) if event["event"] == "built"]
+    built = [
+        event["stage"] for run in ("killed", "again") for event in read_events(home, run) if event["event"] == "built"
+    ]
     assert len(built) == len(set(built))
     remove(find_garbage(lake, grace_s=0))
     assert_no_orphans(lake, found)

@@ -36,7 +36,13 @@ def runtime(tmp_path: Path) -> Runtime:
 def judge(spec: CountSpec, *, out: Attempt, runtime: Runtime) -> ModelVersionRef:
     runtime.report(Summary(line="judged", table=[{"check": "score", "passed": spec.steps > 1}]))
     return ModelVersionRef(
-        uri=out.uri, fingerprint=out.fingerprint, name="m", version=1, alias=None, accepted=spec.steps > 1, decision="no"
+        uri=out.uri,
+        fingerprint=out.fingerprint,
+        name="m",
+        version=1,
+        alias=None,
+        accepted=spec.steps > 1,
+        decision="no",
     )
 
 
