@@ -1,10 +1,7 @@
-"""A lake data set: three Lance tables (frames, videos, meta) that change together.
+"""A lake data set: three Lance tables (frames, videos, meta) that change together, or not at all.
 
-A manifest, put if absent, pins one version of each table. Readers open tables only at a manifest's vector, so
-they see all of an append or nothing of it, whatever byte a crash falls on. A writer commits each table as the
-pinned fragments plus its own, so nothing that an earlier crash or a rival left becomes part of the next version.
-
-    {root}/frames.lance videos.lance meta.lance manifests/000001.json …
+A manifest, put if absent, pins one version of each; readers open tables only at a manifest's vector. A writer
+commits the pinned fragments plus its own, so what an earlier crash or a rival left never enters a version.
 """
 
 import json

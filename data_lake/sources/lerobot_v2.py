@@ -83,10 +83,10 @@ class _Places:
         filled = fill(self.data_path if camera is None else self.video_path, values)
         return self.root / filled if filled and (self.root / filled).is_file() else None
 
-    def data(self, episode: int) -> Path | None:
+    def rows_file(self, episode: int) -> Path | None:
         return self.templated(episode) or self.data_files.get(episode)
 
-    def video(self, episode: int, camera: str) -> Path | None:
+    def video_file(self, episode: int, camera: str) -> Path | None:
         return self.templated(episode, camera) or self.video_files[camera].get(episode)
 
     def wrong_templates(self, entries: list[dict[str, Any]], cameras: tuple[str, ...]) -> list[Finding]:
@@ -110,7 +110,7 @@ def _listed(entry: Mapping[str, Any], places: _Places, cameras: tuple[str, ...])
     episode = int(entry["episode_index"])
     views, findings = {}, []
     for key in cameras:
-        path = places.video(episode, key)
+        path = places.video_file(episode, key)
         if path is None:
             findings.append(finding("LAKE-010", episode=episode, camera=key))
         else:
@@ -121,7 +121,7 @@ def _listed(entry: Mapping[str, Any], places: _Places, cameras: tuple[str, ...])
         episode=episode,
         length=int(length) if isinstance(length, int | float) else None,
         tasks=tuple(str(task) for task in entry.get("tasks") or ()),
-        data=places.data(episode),
+        data=places.rows_file(episode),
         views=views,
         extra={key: value for key, value in entry.items() if key not in known},
         findings=tuple(findings),

@@ -1,0 +1,89 @@
+"""The digest of a source: by content and relative name, cached, and checked before reading."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from data_lake.sources import snapshot as module
+from data_lake.sources.snapshot import snapshot, verify
+from errors import UserError
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    (folder / "meta").mkdir(parents=True)
+    (folder / "meta/info.json").write_text("{}")
+    (folder / "a.parquet").write_bytes(b"rows")
+    return folder
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def test_a_snapshot_is_its_files(source: Path, cache: Path, tmp_path: Path) -> None:
+    first = snapshot(source, cache)
+    assert (first.num_files, first.num_bytes, first.path) == (2, 6, str(source))
+    moved = tmp_path / "elsewhere"
+    source.rename(moved)
+    assert snapshot(moved, cache).fingerprint == first.fingerprint
+
+
+@pytest.mark.parametrize("change", ["content", "name", "added", "removed"])
+def test_what_changes_it(change: str, source: Path, cache: Path) -> None:
+    first = snapshot(source, cache)
+    file = source / "a.parquet"
+    if change == "content":
+        file.write_bytes(b"rowz")
+        os.utime(file, ns=(1, 1))
+    elif change == "name":
+        file.rename(source / "b.parquet")
+    elif change == "added":
+        (source / "b.parquet").write_bytes(b"")
+    else:
+        file.unlink()
+    assert snapshot(source, cache).fingerprint != first.fingerprint
+    with pytest.raises(UserError) as error:
+        verify(first, cache)
+    assert error.value.code == "LAKE-003" and "new run" in error.value.next_step
+
+
+def test_what_does_not(source: Path, cache: Path) -> None:
+    first = snapshot(source, cache)
+    os.utime(source / "a.parquet", ns=(1, 1))
+    (source / ".hidden").write_text("x")
+    (source / ".git").mkdir()
+    (source / ".git/config").write_text("x")
+    (source / "__pycache__").mkdir()
+    (source / "__pycache__/x.pyc").write_text("x")
+    assert snapshot(source, cache) == first
+    verify(first, cache)
+
+
+def test_files_are_hashed_once(source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+    monkeypatch.setattr(module, "sha256", lambda path: hashed.append(path.name) or "0" * 64)
+    for _ in range(2):
+        snapshot(source, cache)
+    assert sorted(hashed) == ["a.parquet", "info.json"]
+    os.utime(source / "a.parquet", ns=(1, 1))
+    snapshot(source, cache)
+    assert hashed.count("a.parquet") == 2
+
+
+def test_a_torn_cache_is_not_believed(source: Path, cache: Path) -> None:
+    first = snapshot(source, cache)
+    for content in ("{", "[]", '{"a.parquet": 3}'):
+        next(cache.iterdir()).write_text(content)
+        assert snapshot(source, cache) == first
+
+
+@pytest.mark.parametrize("name", ["nowhere", "empty"])
+def test_nothing_there(name: str, cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError) as error:
+        snapshot(tmp_path / name, cache)
+    assert error.value.code == "LAKE-002"

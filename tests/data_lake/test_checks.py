@@ -1,0 +1,161 @@
+"""Each check of an episode's rows and spans, one defect at a time."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from data_lake.checks import check_rows, check_video
+from data_lake.sources.episode import Episode, Feature, SourceCard, VideoSpan
+from data_lake.video import VideoIndex
+from tests.data_lake.recordings import FPS, rows_of
+
+CARD = SourceCard(
+    root=Path("/source"),
+    format="lerobot",
+    version="v3.0",
+    fps=FPS,
+    robot="cart",
+    features={
+        "observation.state": Feature(dtype="float32", shape=(3,)),
+        "action": Feature(dtype="float32", shape=(2,)),
+        "next.done": Feature(dtype="bool", shape=(1,)),
+    },
+    cameras=("front",),
+    num_episodes=1,
+    instruction_source="task_index",
+)
+
+
+def changed(name: str, values: object) -> pa.Table:
+    return rows_of(0, 5, 0).drop_columns([name]).append_column(name, pa.array(values))
+
+
+def codes(rows: pa.Table, length: int | None = 5) -> list[str]:
+    episode = Episode(source_episode=0, rows=rows, length=length)
+    return [item.code for item in check_rows(episode, CARD)]
+
+
+def test_sound_rows() -> None:
+    assert codes(rows_of(0, 5, 0)) == []
+
+
+STATES = [[0.0, 0.0, 0.0]] * 5
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "code"),
+    [
+        ("observation.state", STATES[:4] + [[0.0, float("nan"), 0.0]], "LAKE-016"),
+        ("observation.state", STATES[:4] + [[0.0, float("inf"), 0.0]], "LAKE-016"),
+        ("observation.state", STATES[:4] + [None], "LAKE-016"),
+        ("observation.state", STATES[:4] + [[0.0, None, 0.0]], "LAKE-016"),
+        ("observation.state", STATES[:4] + [[0.0, 0.0]], "LAKE-019"),
+        ("observation.state", [[0.0, 0.0]] * 5, "LAKE-019"),
+        ("observation.state", [[1, 2, 3]] * 5, "LAKE-019"),
+        ("observation.state", ["1 2 3"] * 5, "LAKE-019"),
+        ("timestamp", [0.0, 0.1, 0.1, 0.3, 0.4], "LAKE-017"),
+        ("timestamp", [0.0, 0.2, 0.1, 0.3, 0.4], "LAKE-017"),
+        ("timestamp", [1.0, 1.1, 1.2, 1.3, 1.4], "LAKE-047"),
+        ("timestamp", [0.0, 0.11, 0.22, 0.33, 0.44], "LAKE-049"),
+        ("timestamp", [0.0, 0.1, 0.2, 1.3, 1.4], "LAKE-058"),
+        ("frame_index", [0, 1, 1, 3, 4], "LAKE-018"),
+        ("frame_index", [0, 1, 3, 4, 5], "LAKE-018"),
+        ("episode_index", [0, 0, 0, 0, 1], "LAKE-021"),
+    ],
+)
+def test_a_defect_has_its_code(name: str, values: list[object], code: str) -> None:
+    assert codes(changed(name, values)) == [code]
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("frame_index", "LAKE-046"), ("action", "LAKE-025"), ("observation.state", "LAKE-025")]
+)
+def test_a_missing_column(name: str, code: str) -> None:
+    assert codes(rows_of(0, 5, 0).drop_columns([name])) == [code]
+
+
+@pytest.mark.parametrize(("length", "count", "code"), [(6, 5, "LAKE-012"), (0, 5, "LAKE-012"), (0, 0, "LAKE-020")])
+def test_lengths(length: int, count: int, code: str) -> None:
+    assert codes(rows_of(0, count, 0), length=length) == [code]
+
+
+def test_declared_rows_that_are_not_there() -> None:
+    assert codes(rows_of(0, 0, 0), length=5) == ["LAKE-012"]
+
+
+def test_the_row_is_named() -> None:
+    episode = Episode(source_episode=7, rows=changed("timestamp", [0.0, 0.1, 0.2, 0.2, 0.4]), file="a.parquet")
+    found = next(item for item in check_rows(episode, CARD) if item.code == "LAKE-017")
+    assert (found.episode, found.row, found.file) == (7, 3, "a.parquet")
+    assert "0.2000 s after 0.2000 s" in found.message
+
+
+def index(times: list[float]) -> VideoIndex:
+    shown = np.asarray(times)
+    return VideoIndex(
+        sha256="",
+        num_bytes=0,
+        codec="h264",
+        height=1,
+        width=1,
+        times_s=shown,
+        packets=np.zeros((len(shown), 32), np.uint8),
+        shown_at_s=shown,
+        keyframes=[0],
+        keyframe_bytes=[0],
+        moov=(0, 0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("from_s", "to_s", "num_frames", "codes"),
+    [
+        (0.0, None, 5, []),
+        (0.0, None, 6, ["LAKE-011"]),
+        (0.0, None, 4, ["LAKE-011"]),
+        (0.0, 0.5, 20, []),
+        (1.5, 2.0, 20, []),
+        (1.6, 2.1, 20, ["LAKE-013"]),
+        (5.0, 5.5, 20, ["LAKE-013"]),
+        (-0.2, 0.3, 20, ["LAKE-013"]),
+        (1.0, 1.0, 20, ["LAKE-013"]),
+        (0.0, 0.9, 20, ["LAKE-015"]),
+    ],
+)
+def test_spans(from_s: float, to_s: float | None, num_frames: int, codes: list[str]) -> None:
+    episode = Episode(source_episode=0, rows=rows_of(0, 5, 0), length=5)
+    span = VideoSpan(path=Path("/source/a.mp4"), from_s=from_s, to_s=to_s)
+    video = index([frame / FPS for frame in range(num_frames)])
+    assert [item.code for item in check_video(episode, "front", span, video, CARD)] == codes
+
+
+def test_frames_at_another_rate() -> None:
+    episode = Episode(source_episode=0, rows=rows_of(0, 5, 0), length=5)
+    span = VideoSpan(path=Path("/source/a.mp4"), from_s=0.0, to_s=None)
+    found = check_video(episode, "front", span, index([frame / 15 for frame in range(5)]), CARD)
+    assert [(item.code, item.row, item.file) for item in found] == [("LAKE-032", 2, "a.mp4")]
+
+
+def test_many_episodes_at_an_irrational_rate_stay_on_their_frames() -> None:
+    """500 episodes of 7 frames at 30000/1001 Hz in one file: no span drifts off its frames."""
+    fps, length = 30000 / 1001, 7
+    card = replace(CARD, fps=fps)
+    video = index([frame / fps for frame in range(500 * length)])
+    for number in (0, 1, 249, 499):
+        episode = Episode(source_episode=number, rows=rows_of(number, length, 0, fps=1), length=length)
+        rows = episode.rows
+        assert rows is not None
+        begin = number * length / fps
+        span = VideoSpan(path=Path("/source/a.mp4"), from_s=begin, to_s=begin + length / fps)
+        found = check_video(episode, "front", span, video, card)
+        assert [item.code for item in found if item.severity == "error"] == []
+
+
+def test_a_row_after_the_last_frame() -> None:
+    rows = changed("timestamp", [0.1, 0.2, 0.3, 0.4, 0.5])
+    span = VideoSpan(path=Path("/source/a.mp4"), from_s=0.0, to_s=None)
+    found = check_video(Episode(source_episode=0, rows=rows, length=5), "front", span, index([0, 0.1, 0.2, 0.3, 0.4]), CARD)
+    assert [(item.code, item.row, item.severity) for item in found] == [("LAKE-048", 4, "warning")]

@@ -1,0 +1,75 @@
+"""The contract that every entry of SOURCES keeps, and which format `auto` chooses."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from data_lake.sources import SOURCES, episodes, open_source
+from data_lake.sources.episode import view_name
+from errors import UserError
+from lookup import lookup
+from tests.data_lake.recordings import CAMERA, TASKS, write_v2, write_v3
+
+LENGTHS = (8, 12, 10)
+
+
+def lerobot_v2(folder: Path) -> Path:
+    return write_v2(folder / "v2", LENGTHS)
+
+
+def lerobot_v3(folder: Path) -> Path:
+    return write_v3(folder / "v3", write_v2(folder / "v2", LENGTHS), LENGTHS)
+
+
+RECORDINGS: dict[str, list[Callable[[Path], Path]]] = {"lerobot": [lerobot_v2, lerobot_v3]}
+
+
+def test_every_source_is_enrolled() -> None:
+    assert RECORDINGS.keys() == SOURCES.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "record"), [(name, record) for name, records in RECORDINGS.items() for record in records]
+)
+def test_three_episodes_come_back(name: str, record: Callable[[Path], Path], tmp_path: Path) -> None:
+    path = record(tmp_path)
+    adapter = lookup(SOURCES, name, "source format")
+    assert adapter.recognises(path) and not adapter.recognises(tmp_path)
+    source = adapter(path, ignore_tasks=())
+    assert source.card.num_episodes == 3 and source.card.findings == ()
+    found = list(source.episodes())
+    assert [item.source_episode for item in found] == [0, 1, 2]
+    for item, length in zip(found, LENGTHS, strict=True):
+        assert item.rows is not None and item.findings == ()
+        assert item.rows.num_rows == item.length == length
+        assert set(item.rows["episode_index"].to_pylist()) == {item.source_episode}
+        assert item.instruction == TASKS[item.source_episode % 2]
+        assert set(item.rows["task"].to_pylist()) == {item.instruction}
+        assert all(span.path.is_file() for span in item.views.values())
+    assert [item.source_episode for item in source.episodes()] == [0, 1, 2], "a source can be read again"
+
+
+def test_auto_and_a_dotted_name_of_a_third_party(tmp_path: Path) -> None:
+    path = lerobot_v2(tmp_path)
+    assert len(list(episodes(path))) == 3
+    other = open_source(path, source_format="data_lake.sources.lerobot:LeRobotFolder")
+    assert other.card.format == "lerobot"
+
+
+@pytest.mark.parametrize(("name", "code"), [("nowhere", "LAKE-002"), ("empty", "LAKE-002")])
+def test_what_is_no_source(name: str, code: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError) as error:
+        open_source(tmp_path / name)
+    assert error.value.code == code
+
+
+def test_an_unknown_format_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="lerobot"):
+        open_source(tmp_path, source_format="lerobt")
+
+
+def test_views_have_canonical_names() -> None:
+    names = (CAMERA, "observation.image", "wrist")
+    assert [view_name(camera) for camera in names] == ["front", "image", "wrist"]

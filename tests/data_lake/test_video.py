@@ -1,0 +1,57 @@
+"""Packets, times and boxes of an mp4."""
+
+import os
+import struct
+from pathlib import Path
+
+import pytest
+
+from data_lake.video import VideoUnreadable, index_video, movie_box
+from tests.data_lake.recordings import FPS, SIZE, colour, join_videos, write_video
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("parts")
+    paths = [folder / f"{length}.mp4" for length in (8, 12)]
+    for number, path in enumerate(paths):
+        write_video(path, [colour(number, frame) for frame in range(int(path.stem))])
+    return paths
+
+
+def test_times_keyframes_and_movie_box(parts: list[Path]) -> None:
+    index = index_video(parts[1])
+    assert index.times_s == pytest.approx([frame / FPS for frame in range(12)])
+    assert index.keyframes == [0, 5, 10]
+    assert (index.codec, index.height, index.width) == ("h264", SIZE, SIZE)
+    content = parts[1].read_bytes()
+    offset, size = index.moov
+    assert content[offset + 4 : offset + 8] == b"moov" and struct.unpack(">I", content[offset : offset + 4]) == (size,)
+    assert index.keyframe_bytes == sorted(index.keyframe_bytes) and index.num_bytes == len(content)
+
+
+def test_packets_are_the_same_wherever_they_were_copied_to(parts: list[Path], tmp_path: Path) -> None:
+    joint = tmp_path / "joint.mp4"
+    join_videos(joint, parts, [8, 12])
+    index = index_video(joint)
+    alone = [index_video(part) for part in parts]
+    assert index.digest(0.0, 0.8, FPS) == alone[0].digest(0.0, 0.8, FPS)
+    assert index.digest(0.8, 2.0, FPS) == alone[1].digest(0.0, 1.2, FPS)
+    assert alone[0].digest(0.0, 0.8, FPS) != alone[1].digest(0.0, 0.8, FPS)
+    assert index.frames_between(0.8, 2.0, FPS) == pytest.approx([frame / FPS for frame in range(8, 20)])
+
+
+def test_a_cut_video_is_unreadable(parts: list[Path], tmp_path: Path) -> None:
+    cut = tmp_path / "cut.mp4"
+    cut.write_bytes(parts[0].read_bytes())
+    os.truncate(cut, cut.stat().st_size - 40)
+    with pytest.raises(VideoUnreadable, match="ends past"):
+        index_video(cut)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a video at all", b"\0\0\0\x10ftypisom\0\0\0\0"])
+def test_what_is_no_video(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "x.mp4"
+    path.write_bytes(content)
+    with pytest.raises(VideoUnreadable):
+        movie_box(path)
