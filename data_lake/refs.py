@@ -13,6 +13,12 @@ class Ref:
     uri: str
     fingerprint: str
 
+    def _repr_html_(self) -> str:
+        """In a notebook, a ref is a small table."""
+        from data_lake.notebook import table_html
+
+        return table_html(self)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceRef(Ref):
@@ -47,6 +53,12 @@ class DatasetRef(Ref):
     num_quarantined: int
     num_frames: int
     num_findings: int
+
+    def _repr_html_(self) -> str:
+        """In a notebook, a data set also shows images of its first episodes."""
+        from data_lake.notebook import table_html, thumbnails_html
+
+        return table_html(self) + thumbnails_html(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

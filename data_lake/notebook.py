@@ -1,0 +1,63 @@
+"""How refs look in a notebook: a small table, and for a data set the first image of some episodes."""
+
+import base64
+import html
+import io
+import os
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from data_lake.refs import DatasetRef, Ref
+
+NUM_THUMBNAILS = 6
+
+
+def table_html(ref: Ref) -> str:
+    """The fields of a ref as an HTML table."""
+    rows = "".join(
+        f"<tr><th style='text-align:left'>{each.name}</th><td style='text-align:left'>{_shown(ref, each.name)}</td></tr>"
+        for each in fields(ref)
+    )
+    return f"<table><caption>{type(ref).__name__}</caption>{rows}</table>"
+
+
+def _shown(ref: Ref, name: str) -> str:
+    value: Any = {each.name: getattr(ref, each.name) for each in fields(ref)}[name]
+    return html.escape(f"{value:,.4g}" if isinstance(value, float) else str(value))
+
+
+def thumbnails_html(ref: DatasetRef) -> str:
+    """First images of the data set's first episodes; empty where the lake is not at hand (`VLALOOP_LAKE`, ./lake)."""
+    lake = Path(os.environ.get("VLALOOP_LAKE", "lake"))
+    if not (lake / ref.uri).exists():
+        return ""
+    images = "".join(
+        f"<img alt='{html.escape(title)}' title='{html.escape(title)}' width=96 src='data:image/png;base64,{png}'> "
+        for title, png in _first_images(lake, ref)
+    )
+    return f"<div>{images}</div>"
+
+
+def _first_images(lake: Path, ref: DatasetRef) -> list[tuple[str, str]]:
+    from data_lake.decode import frames
+    from data_lake.view import open_video, read_view
+
+    view = read_view(lake / ref.uri)
+    videos = str(lake / "datasets" / view.dataset / "videos.lance")
+    found = []
+    for episode in view.episodes[:NUM_THUMBNAILS]:
+        for span in episode.spans[:1]:
+            file = open_video(videos, view.vector["videos"], span.video_key, span.chunk_index, span.file_index)
+            settings = {"from_s": span.from_s, "to_s": span.to_s, "fps": view.meaning["fps"], "wanted": [0]}
+            ((_, pixels),) = frames(file, **settings)
+            found.append((f"episode {episode.episode_index}: {episode.instruction}", _png(pixels)))
+    return found
+
+
+def _png(pixels: Any) -> str:
+    from PIL import Image
+
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, "PNG")
+    return base64.b64encode(stream.getvalue()).decode()
