@@ -136,7 +136,7 @@ def follow(
     nor a pause of this process ends a job.
     """
     metrics = out.slot / job.output / "metrics.jsonl"
-    last_beat, changed = "", time.monotonic()
+    last_beat, changed, shown = "", time.monotonic(), -1
     while (status := job.launcher().attach(job.handle)).state == "running":
         out.check()
         if status.beat != last_beat:
@@ -144,11 +144,10 @@ def follow(
         elif time.monotonic() - changed > silence_s:
             job.launcher().cancel(job.handle)
             raise Transient(f"the training job gave no sign of life for {silence_s:.0f} s and was cancelled")
-        if line := last_line(metrics):
+        if (line := last_line(metrics)) and line["step"] != shown:
+            shown = line["step"]
             runtime.report(_progress(line, num_steps))
         time.sleep(poll_s)
-    if line := last_line(metrics):
-        runtime.report(_progress(line, num_steps))
     return status
 
 

@@ -5,7 +5,7 @@ So a resume, the number of ranks and the size of a micro-batch change nothing.
 
 import numpy as np
 
-BETA_ALPHA = 1.5  # time leans towards noise, as in π0: t = 1 - 0.999 Beta(1.5, 1), t=0 noise, t=1 action
+BETA_ALPHA = 1.5  # time leans towards noise (t = 1), as in π0: t = 0.001 + 0.999 Beta(1.5, 1)
 
 
 def draw(
@@ -18,6 +18,6 @@ def draw(
         # the generator counts in the lowest word; the others say whose numbers these are
         source = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, int(sample), step]))
         uniform = source.random(num_draws)
-        time_NK[row] = 1.0 - 0.999 * uniform ** (1.0 / BETA_ALPHA)
+        time_NK[row] = 0.001 + 0.999 * uniform ** (1.0 / BETA_ALPHA)
         noise_NKHA[row] = source.standard_normal((num_draws, horizon, action_dim), dtype=np.float32)
     return noise_NKHA, time_NK

@@ -37,7 +37,7 @@ def _stat(pid: int) -> list[str]:
     return text.rpartition(")")[2].split()  # the name in brackets may hold anything
 
 
-def write_json(path: Path, content: dict[str, object]) -> None:
+def write_json(path: Path, content: object) -> None:
     """Write a JSON file in one step: a reader sees all of it or none."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_text(json.dumps(content))

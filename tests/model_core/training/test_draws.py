@@ -29,4 +29,4 @@ def test_shapes_and_distribution() -> None:
     assert time.shape == (4000, 2) and time.dtype == np.float32
     assert abs(noise.mean()) < 0.01 and abs(noise.std() - 1) < 0.01
     assert 0.001 <= time.min() and time.max() <= 1.0
-    assert abs(time.mean() - (1 - 0.999 * 0.6)) < 0.01  # the mean of Beta(1.5, 1) is 0.6
+    assert abs(time.mean() - (0.001 + 0.999 * 0.6)) < 0.01  # the mean of Beta(1.5, 1) is 0.6

@@ -1,0 +1,210 @@
+"""The train stage with its real job: loader, policy, launcher, on a small fabricated data set."""
+
+import json
+import os
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data_lake.refs import CheckpointRef
+from errors import Transient, UserError
+from model_core.training.checkpoint import find_fault
+from tasks.launchers import local
+from tasks.metrics import read_lines
+from tasks.runtime import Note, Progress, Summary
+from tasks.train import Submitted, follow, last_line, train
+from tests.tasks import small_lake
+from tests.tasks.small_lake import STAGE, SmallLake
+
+
+@pytest.fixture(autouse=True)
+def _no_tracking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metrics have tests of their own; here the server is away, which must not matter."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:////nonexistent/mlflow.db")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> SmallLake:
+    return small_lake.make(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[SmallLake, CheckpointRef]:
+    lake = small_lake.make(tmp_path_factory.mktemp("undisturbed"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLFLOW_TRACKING_URI", "sqlite:////nonexistent/mlflow.db")
+        return lake, lake.train(train)
+
+
+def history(lake: SmallLake, ref: CheckpointRef) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (lake.runtime.path(ref.uri) / "history.jsonl").read_text().splitlines()]
+
+
+def notes(lake: SmallLake) -> str:
+    return "\n".join(report.text for report in lake.reports if isinstance(report, Note))
+
+
+def slot(lake: SmallLake, spec: Any = STAGE) -> Path:
+    (path,) = (lake.runtime.lake / "train").iterdir()
+    return path
+
+
+def wait_for(condition: Any, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.02)
+
+
+def job_and_step(lake: SmallLake, step: int, number: int = 1) -> Submitted:
+    """The slot's job, once its training has done `step`."""
+    root = lake.runtime.lake / "train"
+    wait_for(lambda: any(root.glob(f"*/attempts/{number}/metrics.jsonl")))
+    metrics = slot(lake) / "attempts" / str(number) / "metrics.jsonl"
+    wait_for(lambda: (line := last_line(metrics)) is not None and line["step"] >= step)
+    job = Submitted.read(slot(lake))
+    assert job is not None
+    return job
+
+
+def worker_of(job: Submitted) -> int:
+    """Pid of the job's training process."""
+    return next(pid for pid in local.members(job.handle) if b"train_worker" in Path(f"/proc/{pid}/cmdline").read_bytes())
+
+
+def in_background(lake: SmallLake, spec: Any = STAGE) -> tuple[threading.Thread, list[BaseException | CheckpointRef]]:
+    ended: list[BaseException | CheckpointRef] = []
+
+    def body() -> None:
+        try:
+            ended.append(lake.train(train, spec))
+        except (Transient, UserError) as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    return thread, ended
+
+
+def test_it_trains_to_the_last_step_and_says_how(undisturbed: tuple[SmallLake, CheckpointRef]) -> None:
+    lake, ref = undisturbed
+    assert (ref.step, ref.uri) == (20, f"train/{ref.fingerprint}/attempts/1/checkpoints/step-000020")
+    assert find_fault(lake.runtime.path(ref.uri)) is None
+    lines = read_lines(lake.runtime.path(ref.uri).parents[1] / "metrics.jsonl")
+    assert [line["step"] for line in lines] == list(range(20))
+    assert all(line["samples_per_s"] > 0 and 0 <= line["input_wait"] <= 1 for line in lines)
+    assert [line["loss"] for line in lines] == [line["loss"] for line in history(lake, ref)]
+    assert ref.samples_seen == sum(line["num_samples"] for line in lines)
+    progress = [report for report in lake.reports if isinstance(report, Progress)]
+    assert progress[-1].done == progress[-1].total == 20
+    assert set(progress[-1].figures) == {"loss", "samples/s", "input wait"}
+    assert any(isinstance(report, Summary) and report.line.startswith("20 steps") for report in lake.reports)
+    assert "MLflow lacks metrics" in notes(lake)
+
+
+def test_a_finished_job_is_not_repeated(undisturbed: tuple[SmallLake, CheckpointRef]) -> None:
+    lake, ref = undisturbed
+    assert lake.train(train) == ref
+    assert not (slot(lake) / "attempts" / "2" / "job").exists()
+
+
+def test_a_job_killed_at_step_10_resumes_to_the_same_losses(
+    lake: SmallLake, undisturbed: tuple[SmallLake, CheckpointRef], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread, ended = in_background(lake)
+    job = job_and_step(lake, 10)
+    os.kill(worker_of(job), signal.SIGKILL)
+    thread.join()
+    assert isinstance(ended[0], Transient)
+    (newest := max((slot(lake) / "attempts/1/checkpoints").glob("step-*")) / "model.safetensors").write_bytes(b"torn")
+    ref = lake.train(train)
+    whole_lake, whole = undisturbed
+    assert history(lake, ref) == history(whole_lake, whole)
+    assert ref.loss == whole.loss
+    for path in whole_lake.runtime.path(whole.uri).iterdir():
+        assert path.read_bytes() == (lake.runtime.path(ref.uri) / path.name).read_bytes(), path.name
+    log = (slot(lake) / "attempts/2/job/log.txt").read_text()
+    assert f"checkpoint {newest.parent} passed over: model.safetensors" in log
+    assert "step-0000" in log.splitlines()[-1], "it began from an earlier checkpoint"
+    assert [line["step"] for line in read_lines(slot(lake) / "attempts/2/metrics.jsonl")] == list(range(20))
+
+
+def test_who_comes_after_a_dead_follower_attaches_to_the_job_that_still_runs(lake: SmallLake) -> None:
+    spec = replace(STAGE, train=replace(STAGE.train, num_steps=60))
+    out = lake.train_attempt(spec)
+    follower = os.fork()
+    if follower == 0:  # a stage process that is killed while its job runs
+        train(spec, lake.preprocessed, lake.packed, out=out, runtime=lake.runtime)
+        os._exit(0)
+    job = job_and_step(lake, 3)
+    os.kill(follower, signal.SIGKILL)
+    os.waitpid(follower, 0)
+    out.release()
+    ref = lake.train(train, spec)
+    after = Submitted.read(slot(lake))
+    assert after is not None
+    assert after.handle["job_id"] == job.handle["job_id"]
+    assert "attached to job" in notes(lake)
+    assert "/attempts/1/checkpoints/step-000060" in ref.uri
+    assert [line["step"] for line in read_lines(slot(lake) / "attempts/1/metrics.jsonl")] == list(range(60))
+    assert not (slot(lake) / "attempts/2/job").exists()
+
+
+def test_a_job_that_fails_by_itself_is_told_with_its_log_and_resumes_when_run_again(
+    lake: SmallLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VLALOOP_FAIL_AT_STEP", "9")
+    with pytest.raises(UserError, match="TRAIN-001.*told to fail once at step 9") as caught:
+        lake.train(train)
+    assert "log.txt" in caught.value.next_step
+    ref = lake.train(train)
+    assert ref.step == 20
+    assert "step-000008" in (slot(lake) / "attempts/2/job/log.txt").read_text()
+
+
+def test_a_silent_job_is_cancelled_and_worth_a_retry(lake: SmallLake) -> None:
+    thread, _ = in_background(lake)
+    job = job_and_step(lake, 1)
+    os.kill(worker_of(job), signal.SIGSTOP)
+    with pytest.raises(Transient, match="no sign of life"):
+        follow(job, 20, out=lake_attempt(lake), runtime=lake.runtime, poll_s=0.05, silence_s=1.0)
+    thread.join()
+    assert local.members(job.handle) == []
+
+
+class Unfenced:
+    """An attempt that nobody takes over."""
+
+    def __init__(self, slot: Path) -> None:
+        self.slot = slot
+
+    def check(self) -> None:
+        """Still ours."""
+
+
+def lake_attempt(lake: SmallLake) -> Any:
+    return Unfenced(slot(lake))
+
+
+@pytest.mark.slow
+def test_two_ranks_under_torchrun_see_the_same_samples(
+    lake: SmallLake, undisturbed: tuple[SmallLake, CheckpointRef]
+) -> None:
+    ref = lake.train(train, processes=2)
+    whole_lake, whole = undisturbed
+    for left, right in zip(history(lake, ref), history(whole_lake, whole), strict=True):
+        assert left["sample_digest"] == right["sample_digest"]
+        assert left["loss"] == pytest.approx(right["loss"], rel=1e-4)
+
+
+def test_micro_batches_see_the_same_samples(lake: SmallLake, undisturbed: tuple[SmallLake, CheckpointRef]) -> None:
+    ref = lake.train(train, micro_batch_rows=1)
+    whole_lake, whole = undisturbed
+    for left, right in zip(history(lake, ref), history(whole_lake, whole), strict=True):
+        assert left["sample_digest"] == right["sample_digest"]
+        assert left["loss"] == pytest.approx(right["loss"], rel=1e-4)
