@@ -14,6 +14,7 @@ from data_lake.refs import EpisodesRef
 from data_lake.store import Attempt
 from errors import UserError
 from model_core.embodiments import find_embodiment
+from model_core.sim.simulator import is_installed
 from model_core.specs import CollectSpec
 from tasks.lerobot_folder import FolderLayout, write_folder
 from tasks.recorder import Episode, read_episode
@@ -36,20 +37,17 @@ def collect(spec: CollectStage, *, out: Attempt, runtime: Runtime) -> EpisodesRe
     plan = _Plan(spec.collect, pieces)
     plan.adopt([attempt / PIECES for attempt in out.earlier])
     begun = time.monotonic()
-    fingerprint: dict[str, Any] = {}
     settings = {"collect": dataclasses.asdict(spec.collect)}
     with Crew(WORKER, settings, size=runtime.workers, logs=pieces / "logs") as crew:
         for num_run, (unit, result) in enumerate(crew.run(plan.pick), start=1):
             out.check()
             plan.finish(unit, success=result["success"])
-            told = result["fingerprint"]
-            fingerprint = {**told, "assets": {**fingerprint.get("assets", {}), **told["assets"]}}
             rate = num_run / (time.monotonic() - begun)
             runtime.report(
                 Progress(done=plan.num_kept, total=plan.num_wanted, unit="episodes", figures={"episodes/s": rate})
             )
     kept = plan.kept()
-    num_frames = write_folder(out.path / "episodes", kept, _layout(spec.collect, kept, fingerprint))
+    num_frames = write_folder(out.path / "episodes", kept, _layout(spec.collect, kept))
     shutil.rmtree(pieces)
     _summarise(spec.collect, plan, num_frames, runtime)
     return EpisodesRef(
@@ -85,7 +83,10 @@ class _Plan:
         """Copy complete episodes of earlier attempts, newest first; `pick` then passes over them."""
         for folder in (folder for pieces in earlier if pieces.exists() for folder in sorted(pieces.iterdir())):
             target = self._pieces / folder.name
-            if folder.name == "logs" or target.exists() or read_episode(folder) is None:
+            if folder.name == "logs" or target.exists():
+                continue
+            found = read_episode(folder)
+            if found is None or not is_installed(found.simulator):
                 continue
             shutil.copytree(folder, target)
             task, seed = map(int, folder.name.split("-"))
@@ -147,7 +148,7 @@ class _Plan:
         return self._pieces / f"{task}-{seed}"
 
 
-def _layout(spec: CollectSpec, kept: list[tuple[str, Episode]], fingerprint: dict[str, Any]) -> FolderLayout:
+def _layout(spec: CollectSpec, kept: list[tuple[str, Episode]]) -> FolderLayout:
     robot = find_embodiment(spec.scene.embodiment)
     seeds: dict[str, list[int]] = {instruction: [] for instruction, _ in kept}
     for instruction, episode in kept:
@@ -162,13 +163,19 @@ def _layout(spec: CollectSpec, kept: list[tuple[str, Episode]], fingerprint: dic
             "embodiment": spec.scene.embodiment,
             "render_every": spec.scene.render_every,
             "scene": dataclasses.asdict(spec.scene),
-            "simulator": fingerprint,
+            "simulator": _simulator([episode for _, episode in kept]),
             "seeds": seeds,
             "image_orientation": "upright",
             "colour_order": "rgb",
             "action_mode": "absolute",
         },
     )
+
+
+def _simulator(episodes: list[Episode]) -> dict[str, Any]:
+    """The one fingerprint that all episodes were simulated under, with the assets of every task."""
+    assets = {task: digest for episode in episodes for task, digest in episode.simulator["assets"].items()}
+    return {**episodes[0].simulator, "assets": dict(sorted(assets.items()))}
 
 
 def _sizes(spec: CollectSpec) -> dict[str, tuple[int, int]]:

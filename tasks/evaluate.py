@@ -15,6 +15,7 @@ from data_lake.refs import EvalReport, ExportRef, PreprocessedRef, TaskResult
 from data_lake.store import Attempt
 from errors import UserError
 from model_core.embodiments import find_embodiment
+from model_core.sim.simulator import is_installed
 from model_core.specs import EvaluateSpec, SceneSpec
 from tasks.offline import evaluate_offline
 from tasks.outcomes import EpisodeResult, merged, safety, seeds_of, task_results, to_film, wilson
@@ -137,10 +138,11 @@ class _Blocks:
     def adopt(self, earlier: list[Path]) -> None:
         """Take over the blocks that earlier attempts finished, newest first."""
         for unit in list(self._waiting):
-            found = [folder / _name(unit) for folder in earlier if (folder / _name(unit)).exists()]
-            if found:
+            paths = [folder / _name(unit) for folder in earlier if (folder / _name(unit)).exists()]
+            told = [json.loads(path.read_text()) for path in paths]
+            if usable := [result for result in told if is_installed(result["simulator"])]:
                 self._waiting.remove(unit)
-                self.finished.append((unit, json.loads(found[0].read_text())))
+                self.finished.append((unit, usable[0]))
 
     def pick(self, last: Unit | None) -> Unit | None:
         """A block of the task that this worker has open, else of the one with the fewest workers on it."""

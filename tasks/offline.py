@@ -1,6 +1,7 @@
 """Open loop on held-out samples: how far predicted chunks are from recorded ones, beside two baselines."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,28 +34,28 @@ def evaluate_offline(
     """
     from model_core.policies.policy import Policy  # torch: closed loop needs it in workers only
 
-    folder = runtime.path(export.uri)
-    horizon = json.loads((folder / "policy.json").read_text())["policy"]["action_horizon"]
-    table = SampleTable(runtime.path(preprocessed.uri))
-    errors = _Errors(table, horizon)
-    ids = table.ids(HELD_OUT)
-    if not len(ids):
-        raise UserError("EVAL-004", "no episode is held out", next_step="name some in preprocess.heldout_episodes")
-    policy: ActsInChunks = Policy.load(folder)
-    for start in range(0, len(ids), spec.block_size):
+    policy: ActsInChunks = Policy.load(runtime.path(export.uri))
+    errors = OpenLoop(SampleTable(runtime.path(preprocessed.uri)), policy, spec)
+    for num_done in errors.run():
         out.check()
-        chosen = ids[start : start + spec.block_size]
-        errors.add(policy, spec, np.resize(chosen, spec.block_size), len(chosen))
-        runtime.report(Progress(done=start + len(chosen), total=len(ids), unit="samples"))
-    return _report(spec, errors, len(ids), out, runtime)
+        runtime.report(Progress(done=num_done, total=len(errors.ids), unit="samples"))
+    return _report(spec, errors, out, runtime)
 
 
-class _Errors:
-    """Sums of absolute errors by contender and by step of the chunk."""
+class OpenLoop:
+    """Errors of a policy and of the baselines on all held-out samples, by contender and step of the chunk.
 
-    def __init__(self, table: SampleTable, horizon: int) -> None:
+    Raises UserError EVAL-004 when nothing is held out or no action dimension varies in training.
+    """
+
+    def __init__(self, table: SampleTable, policy: ActsInChunks, spec: EvaluateSpec) -> None:
+        self.ids = table.ids(HELD_OUT)
+        if not len(self.ids):
+            raise UserError("EVAL-004", "no episode is held out", next_step="name some in preprocess.heldout_episodes")
         self._table = table
-        self._horizon = horizon
+        self._policy = policy
+        self._spec = spec
+        self._horizon = policy.action_shape[0]
         self._robot = from_layout(table.card["embodiment_layout"])
         self._task_index = table.column("task_index")
         actions = training_actions(table)
@@ -64,15 +65,22 @@ class _Errors:
             raise UserError("EVAL-004", "no action dimension varies in the training episodes")
         self._std_A = np.where(self.varies_A, std_A, 1.0)
         names = ("policy", "current state", "mean action")
-        self._sums = {name: np.zeros(horizon) for name in names}
-        self._counts = np.zeros(horizon)
+        self._sums = {name: np.zeros(self._horizon) for name in names}
+        self._counts = np.zeros(self._horizon)
 
-    def add(self, policy: ActsInChunks, spec: EvaluateSpec, ids: np.ndarray, num_real: int) -> None:
+    def run(self) -> Iterator[int]:
+        """Blocks of block_size samples, the last one padded; yields how many samples are done."""
+        size = self._spec.block_size
+        for start in range(0, len(self.ids), size):
+            chosen = self.ids[start : start + size]
+            self._add(np.resize(chosen, size), len(chosen))
+            yield start + len(chosen)
+
+    def _add(self, ids: np.ndarray, num_real: int) -> None:
         """Predict the chunks of the samples `ids`, of which all after `num_real` are padding."""
         batch = self._table.batch(0, [ids], TokenCount(tokens_per_view=0, state_tokens=0, action_horizon=self._horizon))
-        dims = self._robot.action_dim
-        noise = np.stack([chunk_noise(spec.seed, int(each), 0, self._horizon, dims) for each in ids])
-        predicted = policy.act(self._observations(batch), noise, spec.denoise_steps)
+        noise = np.stack([chunk_noise(self._spec.seed, int(each), 0, *self._policy.action_shape) for each in ids])
+        predicted = self._policy.act(self._observations(batch), noise, self._spec.denoise_steps)
         contenders = {
             "policy": predicted,
             "current state": self._held_state(batch.proprio),
@@ -121,7 +129,7 @@ def training_actions(table: SampleTable) -> np.ndarray:
     return np.concatenate([actions[start:end] for start, end in spans])
 
 
-def _report(spec: EvaluateSpec, errors: _Errors, num_samples: int, out: Attempt, runtime: Runtime) -> EvalReport:
+def _report(spec: EvaluateSpec, errors: OpenLoop, out: Attempt, runtime: Runtime) -> EvalReport:
     means = errors.means()
     error = means.pop("policy")
     score = min(means.values()) / max(error, 1e-12)
@@ -134,7 +142,7 @@ def _report(spec: EvaluateSpec, errors: _Errors, num_samples: int, out: Attempt,
         "unit": "standard deviations of the training actions, mean over the dimensions that vary",
         "by_step": errors.by_step(),
         "dims": {"all": len(errors.varies_A), "varying": int(errors.varies_A.sum())},
-        "num_samples": num_samples,
+        "num_samples": len(errors.ids),
         "protocol": {"denoise_steps": spec.denoise_steps, "seed": spec.seed, "block_size": spec.block_size},
         "episodes": [],
         "videos": [],
@@ -142,7 +150,7 @@ def _report(spec: EvaluateSpec, errors: _Errors, num_samples: int, out: Attempt,
     Path(out.path / REPORT).write_text(json.dumps(described, indent=1))
     rivals = " · ".join(f"{name} {value:.3f}" for name, value in means.items())
     table = [{"contender": name, "error": round(value, 4)} for name, value in {"policy": error, **means}.items()]
-    line = f"error {error:.3f} of training deviations on {num_samples} held-out samples · {rivals}"
+    line = f"error {error:.3f} of training deviations on {len(errors.ids)} held-out samples · {rivals}"
     runtime.report(Summary(line=line, table=table))
     return EvalReport(
         uri=out.uri,

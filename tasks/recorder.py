@@ -24,11 +24,15 @@ LEVELS = 256
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Episode:
-    """A finished episode: arrays by column (T, …), and per view its mp4 and its histogram (3, 256) of levels."""
+    """A finished episode: arrays by column (T, …), per view its mp4 and its histogram (3, 256) of levels.
+
+    simulator: the fingerprint of what simulated it.
+    """
 
     seed: int
     success: bool
     steps: int
+    simulator: dict[str, Any]
     rows: dict[str, np.ndarray]
     videos: dict[str, Path]
     levels: dict[str, np.ndarray]
@@ -55,7 +59,7 @@ class EpisodeWriter:
         self._frames.append(frame)
 
     def finish(self, told: dict[str, Any]) -> None:
-        """Close the files and write the marker, which carries `told` and the sizes of all files."""
+        """Close the files and write the marker, with `told` (seed, success, steps, simulator) and sizes."""
         for video in self._videos.values():
             video.close()
         np.savez(
@@ -86,7 +90,13 @@ def read_episode(folder: Path) -> Episode | None:
         levels = {view: arrays[f"levels.{view}"] for view in told["views"]}
     videos = {view: folder / f"{view}.mp4" for view in told["views"]}
     return Episode(
-        seed=told["seed"], success=told["success"], steps=told["steps"], rows=rows, videos=videos, levels=levels
+        seed=told["seed"],
+        success=told["success"],
+        steps=told["steps"],
+        simulator=told["simulator"],
+        rows=rows,
+        videos=videos,
+        levels=levels,
     )
 
 

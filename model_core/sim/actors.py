@@ -19,28 +19,24 @@ def chunk_noise(seed: int, episode_seed: int, chunk: int, horizon: int, action_d
 
 
 class ActsInChunks(Protocol):
-    """What a rollout asks of a policy: raw actions (B, H, A) from observations and initial noise."""
+    """What a rollout asks of a policy: raw actions (B, H, A) from observations and initial noise.
+
+    action_shape: (H, A).
+    """
+
+    @property
+    def action_shape(self) -> tuple[int, int]: ...
 
     def act(self, observations: list[Observation], noise_BHA: np.ndarray, denoise_steps: int) -> np.ndarray: ...
 
 
 class PolicyActor:
-    """Executes the first `execution_horizon` of a policy's `horizon` actions, then looks again."""
+    """Executes the first `execution_horizon` actions of each chunk, then looks again."""
 
     needs_views = True
 
-    def __init__(
-        self,
-        policy: ActsInChunks,
-        *,
-        horizon: int,
-        action_dim: int,
-        execution_horizon: int,
-        denoise_steps: int,
-        seed: int,
-    ) -> None:
+    def __init__(self, policy: ActsInChunks, *, execution_horizon: int, denoise_steps: int, seed: int) -> None:
         self._policy = policy
-        self._shape = (horizon, action_dim)
         self._execution_horizon = execution_horizon
         self._denoise_steps = denoise_steps
         self._seed = seed
@@ -50,7 +46,8 @@ class PolicyActor:
         self._episodes = seeds
 
     def act(self, moment: Moment) -> Plan:
-        noise = np.stack([chunk_noise(self._seed, episode, moment.chunk, *self._shape) for episode in self._episodes])
+        shape = self._policy.action_shape
+        noise = np.stack([chunk_noise(self._seed, episode, moment.chunk, *shape) for episode in self._episodes])
         actions = self._policy.act(list(moment.observations), noise, self._denoise_steps)[:, : self._execution_horizon]
         return Plan(executed_LKA=actions, labels_LKA=actions)
 

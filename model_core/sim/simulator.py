@@ -4,8 +4,9 @@ An adapter that lives in this process steps its lanes one after another; one tha
 or to a vectorised engine answers a call for all lanes at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 import numpy as np
@@ -61,6 +62,14 @@ class Simulator(Protocol):
     def close(self) -> None:
         """Free the renderer and the worker, if there is one."""
         ...
+
+
+def is_installed(fingerprint: Mapping[str, Any]) -> bool:
+    """Whether what ran under `fingerprint` is what would run here: the same versions of all packages it names."""
+    try:
+        return all(version(name) == told for name, told in fingerprint["versions"].items())
+    except PackageNotFoundError:
+        return False
 
 
 def vet(action_A: np.ndarray, low: float, high: float) -> tuple[np.ndarray, bool, bool]:

@@ -31,8 +31,10 @@ def begin(settings: dict[str, Any]) -> Work:
             recorder=writer.add,
         )[0]
         told = {"seed": outcome.seed, "success": outcome.success, "steps": outcome.steps}
-        writer.finish(told)
-        return {**told, "fingerprint": simulator.fingerprint()}
+        simulated = simulator.fingerprint()
+        own = {name: digest for name, digest in simulated["assets"].items() if name == task.name}
+        writer.finish({**told, "simulator": {**simulated, "assets": own}})
+        return told
 
     return work
 

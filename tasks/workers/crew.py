@@ -3,6 +3,7 @@
 Units and results are JSON. A worker that dies or stays silent is replaced and its unit tried once more.
 """
 
+import contextlib
 import json
 import os
 import selectors
@@ -135,6 +136,8 @@ class Crew:
     def _read(self, worker: _Worker) -> Iterator[tuple[Unit, dict[str, Any]]]:
         received = os.read(_stdout(worker).fileno(), 1 << 20)
         if not received:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                worker.process.wait(GRACE_S)  # its own exit status tells a bug from a crash
             self._lose(worker, "ended")
             return
         worker.buffer += received

@@ -1,6 +1,5 @@
 """Runs blocks of evaluation episodes, and plays chosen ones again for the camera."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,11 +56,8 @@ def _actor(spec: EvaluateSpec, simulator: Simulator, export: str | None) -> Acto
         return RandomActor(action_dim=simulator.action_dim, execution_horizon=spec.execution_horizon, seed=spec.seed)
     from model_core.policies.policy import Policy  # torch: chance needs none
 
-    described = json.loads((Path(export) / "policy.json").read_text())
     return PolicyActor(
         Policy.load(Path(export)),
-        horizon=described["policy"]["action_horizon"],
-        action_dim=described["card"]["action_dim"],
         execution_horizon=spec.execution_horizon,
         denoise_steps=spec.denoise_steps,
         seed=spec.seed,

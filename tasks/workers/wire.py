@@ -6,7 +6,7 @@ import os
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from errors import UserError
 
@@ -18,8 +18,8 @@ def spec_from_json(kind: Any, value: Any) -> Any:
     if value is None:
         return value
     if dataclasses.is_dataclass(kind):
-        hints = get_type_hints(kind)
-        return kind(**{name: spec_from_json(hints[name], item) for name, item in value.items()})
+        hints, make = get_type_hints(kind), cast("Any", kind)
+        return make(**{name: spec_from_json(hints[name], item) for name, item in value.items()})
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return spec_from_json(next(each for each in inner if each is not type(None)), value)

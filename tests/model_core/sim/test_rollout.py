@@ -92,6 +92,8 @@ def test_frames_tell_what_was_seen_done_and_reached() -> None:
 class FromNoise:
     """A policy whose action is its noise, so that outcomes depend on nothing else."""
 
+    action_shape = (4, 2)
+
     def act(self, observations: list[Observation], noise_BHA: np.ndarray, denoise_steps: int) -> np.ndarray:
         assert len(observations) == len(noise_BHA)
         return noise_BHA
@@ -101,7 +103,7 @@ class FromNoise:
 @pytest.mark.parametrize("size", [4, 7])
 def test_an_outcome_does_not_depend_on_block_mates(partition: list[list[int]], size: int) -> None:
     def outcomes(blocks: list[list[int]], size: int) -> dict[int, list[float]]:
-        actor = PolicyActor(FromNoise(), horizon=4, action_dim=2, execution_horizon=3, denoise_steps=1, seed=9)
+        actor = PolicyActor(FromNoise(), execution_horizon=3, denoise_steps=1, seed=9)
         return {o.seed: o.executed.tolist() for seeds in blocks for o in run(actor, seeds, size=size, max_steps=30)}
 
     assert outcomes(partition, size) == outcomes([[3, 4, 5, 6]], 4)

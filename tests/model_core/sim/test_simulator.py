@@ -1,9 +1,11 @@
-"""What is done to an action before a simulator gets it."""
+"""What is done to an action before a simulator gets it, and whose results may be taken over."""
+
+from importlib.metadata import version
 
 import numpy as np
 import pytest
 
-from model_core.sim.simulator import vet
+from model_core.sim.simulator import is_installed, vet
 
 
 @pytest.mark.parametrize(
@@ -21,3 +23,9 @@ def test_vet(action: list[float], safe: list[float], limit_hit: bool, non_finite
     kept, hit, refused = vet(given, -1.0, 1.0)
     assert (kept.tolist(), hit, refused) == (safe, limit_hit, non_finite)
     assert np.array_equal(given, action, equal_nan=True)
+
+
+def test_results_of_other_versions_are_not_taken_over() -> None:
+    assert is_installed({"versions": {"numpy": version("numpy")}})
+    assert not is_installed({"versions": {"numpy": "0.1"}})
+    assert not is_installed({"versions": {"no-such-simulator": "1"}})
