@@ -6,10 +6,13 @@ Lossless RGB H.264 comes back byte for byte; a codec that this build lacks is to
 import contextlib
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from io import BufferedIOBase
 from typing import BinaryIO
 
 import av
 import numpy as np
+from av.codec.codec import UnknownCodecError
+from av.container import InputContainer
 from av.video.reformatter import VideoReformatter
 
 from errors import UserError
@@ -18,14 +21,15 @@ RATE_FIX = "check the declared fps and timestamps with `./vlaloop doctor PATH`"
 
 
 @contextlib.contextmanager
-def _video(file: BinaryIO, where: str) -> Iterator[tuple[av.container.InputContainer, av.VideoStream]]:
+def _video(file: BinaryIO | BufferedIOBase, where: str) -> Iterator[tuple[InputContainer, av.VideoStream]]:
     """The container and its first video stream; FFmpeg's own failures come out as one clear error."""
     try:
         with av.open(file, mode="r") as container:
             if not container.streams.video:
                 raise UserError("DECODE-003", "no video stream in this file", where=where)
             stream = container.streams.video[0]
-            if stream.codec_context is None:
+            # PyAV's types do not say it, but a stream without a decoder has no context
+            if stream.codec_context is None:  # pyright: ignore[reportUnnecessaryComparison]
                 raise UserError(
                     "DECODE-001",
                     "this build of FFmpeg has no decoder for the video's codec; the file itself may be sound",
@@ -33,7 +37,7 @@ def _video(file: BinaryIO, where: str) -> Iterator[tuple[av.container.InputConta
                     next_step="re-encode the video as H.264 or AV1, or install a PyAV build that has the codec",
                 )
             yield container, stream
-    except (av.DecoderNotFoundError, av.codec.codec.UnknownCodecError) as error:
+    except (av.DecoderNotFoundError, UnknownCodecError) as error:
         raise UserError("DECODE-001", f"codec not available in this build: {error}", where=where) from error
     except (av.FFmpegError, EOFError) as error:
         raise UserError(
@@ -45,18 +49,20 @@ def _video(file: BinaryIO, where: str) -> Iterator[tuple[av.container.InputConta
 
 
 def _stamped(
-    container: av.container.InputContainer, stream: av.VideoStream, start_s: float
+    container: InputContainer, stream: av.VideoStream, start_s: float
 ) -> Iterator[tuple[Fraction, av.VideoFrame]]:
     """(seconds since the file's first frame, frame) in showing order, beginning at or before `start_s`."""
     time_base = stream.time_base or Fraction(1, 1_000_000)
     origin = (stream.start_time or 0) * time_base
     for target_s in (start_s, 0.0):
         container.seek(int((Fraction(target_s) + origin) / time_base), stream=stream, backward=True)
-        decoded = (frame for frame in container.decode(stream) if frame.pts is not None)
+        decoded = (
+            (frame.pts * time_base - origin, frame) for frame in container.decode(stream) if frame.pts is not None
+        )
         first = next(decoded, None)
-        if first is not None and (first.pts * time_base - origin <= start_s or target_s == 0.0):
-            yield first.pts * time_base - origin, first
-            yield from ((frame.pts * time_base - origin, frame) for frame in decoded)
+        if first is not None and (first[0] <= start_s or target_s == 0.0):
+            yield first
+            yield from decoded
             return
 
 
@@ -77,7 +83,13 @@ def _missing(indices: Sequence[int], from_s: float, fps: float, where: str) -> U
 
 
 def frames(
-    file: BinaryIO, *, from_s: float, to_s: float | None, fps: float, wanted: Sequence[int], where: str = "video"
+    file: BinaryIO | BufferedIOBase,
+    *,
+    from_s: float,
+    to_s: float | None,
+    fps: float,
+    wanted: Sequence[int],
+    where: str = "video",
 ) -> Iterator[tuple[int, np.ndarray]]:
     """(index in the span, (H, W, 3) uint8 RGB) for each of `wanted`, which ascend.
 
@@ -86,7 +98,7 @@ def frames(
     are converted to RGB. Raises UserError DECODE-001 (codec absent), -002 (broken),
     -003 (no video), -004 (a wanted frame is missing), -005 (two frames for one index: the rate is wrong).
     """
-    inside = [index for index in wanted if to_s is None or from_s + (index - 0.5) / fps < to_s]
+    inside = [index for index in wanted if to_s is None or from_s + (index + 0.5) / fps < to_s]
     if len(inside) < len(wanted):
         raise _missing(wanted[len(inside) :], from_s, fps, where)
     if not wanted:

@@ -17,6 +17,7 @@ from data_lake.view import open_video
 from errors import UserError
 from lookup import lookup
 
+BATCHES_PER_WORKER = 4  # episodes differ in length; small batches let workers end together
 RESULT = daft.DataType.struct(
     {"images": daft.DataType.binary(), "num_black": daft.DataType.int64(), "error": daft.DataType.string()}
 )
@@ -28,6 +29,7 @@ class ImageJob:
 
     episode_index: int
     view: str
+    video_key: str
     chunk_index: int
     file_index: int
     from_s: float
@@ -65,11 +67,11 @@ def prepared_images(jobs: Sequence[ImageJob], source: ImageSource, workers: int)
         return []
     size = source.inputs["image_size"]
     plan = daft.from_pydict({"job": [json.dumps(asdict(job)) for job in jobs]})
-    found = plan.into_batches(max(1, -(-len(jobs) // (4 * workers)))).select(
-        _prepare(daft.col("job"), json.dumps(asdict(source))).alias("found")
-    )
+    plan = plan.into_batches(-(-len(jobs) // (BATCHES_PER_WORKER * workers)))
+    found = plan.select(_prepare(daft.col("job"), daft.lit(json.dumps(asdict(source)))))
     images = []
-    for result in found.to_pydict()["found"]:
+    (results,) = found.to_pydict().values()
+    for result in results:
         if result["error"] is not None:
             failed = json.loads(result["error"])
             raise UserError(failed.pop("code"), failed.pop("message"), **failed)
@@ -92,10 +94,8 @@ def _decode(job: ImageJob, source: ImageSource) -> dict[str, Any]:
     prepare = lookup({}, source.prepare, "function")
     pieces, num_black = [], 0
     where = f"episode {job.episode_index} · view {job.view}"
-    with open_video(source.videos_uri, source.videos_version, job.view, job.chunk_index, job.file_index) as file:
-        for _, image in frames(
-            file, from_s=job.from_s, to_s=job.to_s, fps=job.fps, wanted=job.wanted, where=where
-        ):
+    with open_video(source.videos_uri, source.videos_version, job.video_key, job.chunk_index, job.file_index) as file:
+        for _, image in frames(file, from_s=job.from_s, to_s=job.to_s, fps=job.fps, wanted=job.wanted, where=where):
             num_black += not image.any()
             pieces.append(prepare(upright_rgb(image, source.colour_order, source.image_orientation), source.inputs))
     return {"images": b"".join(piece.tobytes() for piece in pieces), "num_black": num_black}

@@ -103,7 +103,9 @@ class Packing:
             entry_F += entries
         classes_F = self.class_E[entry_F]
         for c in np.unique(classes_F):
-            shuffle = Permutation(size=int(self.counts_C[c]), key=derive_key(seed, epoch, "class", int(self.lengths_C[c])))
+            shuffle = Permutation(
+                size=int(self.counts_C[c]), key=derive_key(seed, epoch, "class", int(self.lengths_C[c]))
+            )
             here = np.flatnonzero(classes_F == c)
             numbers = self.number_E[[entry_F[f] for f in here]]
             firsts = first_E[[entry_F[f] for f in here]] + uses_R[[row_F[f] for f in here]] * numbers

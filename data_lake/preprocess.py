@@ -23,8 +23,6 @@ from data_lake.statistics import constant_dimensions
 from data_lake.steps import Steps, fixed_lists, read_steps, write_steps
 from data_lake.view import DatasetView, Span, ViewEpisode
 
-IMAGE_BYTES = 128 * 2**20  # prepared images held at a time
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Preprocessed:
@@ -60,10 +58,10 @@ def preprocess_view(
     for table in samples.tables(schema, report):
         fragments += lance.fragment.write_fragments(table, str(out / "samples.lance"), schema=schema, mode="create")
     lance.LanceDataset.commit(str(out / "samples.lance"), lance.LanceOperation.Overwrite(schema, fragments))
-    finite_T = np.isfinite(steps.proprio_TP).all(axis=1) & np.isfinite(steps.actions_TA).all(axis=1)
+    rows_TD = np.concatenate([steps.proprio_TP, steps.actions_TA], axis=1)
     marks = {
         "black_images": samples.num_black,
-        "not_finite_rows": int((~finite_T).sum()),
+        "not_finite_rows": int((~np.isfinite(rows_TD)).any(axis=1).sum()),
         "constant_action_dims": len(constant_dimensions(card["stats"]["action"])),
     }
     (out / "card.json").write_text(json.dumps(card | {"marks": marks}, indent=1) + "\n")
@@ -71,7 +69,7 @@ def preprocess_view(
         num_samples=samples.num_samples,
         num_heldout=samples.num_heldout,
         num_views=samples.num_views,
-        num_steps=len(finite_T),
+        num_steps=len(rows_TD),
         marks=marks,
     )
 
@@ -122,7 +120,7 @@ class _Samples:
         self.num_samples = self.num_heldout = self.num_views = self.num_black = 0
 
     def tables(self, schema: pa.Schema, report: Callable[[int, int], None]) -> Iterator[pa.Table]:
-        """Samples in the order of the view's episodes; memory is bounded by IMAGE_BYTES or one episode."""
+        """Samples in the order of the view's episodes; memory is bounded by image_bytes, or one episode."""
         done = 0
         for group in self._groups():
             images = self._images(group)
@@ -134,12 +132,12 @@ class _Samples:
         return range(0, episode.length, self.request.sample_stride)
 
     def _groups(self) -> Iterator[list[int]]:
-        """Positions of episodes, as many at a time as their images fit into IMAGE_BYTES."""
+        """Positions of episodes, as many at a time as their images fit into image_bytes."""
         group, held = [], 0
         image_bytes = self.request.inputs["image_size"] ** 2 * 3 * len(self.request.inputs["views"])
         for number, episode in enumerate(self.view.episodes):
             needed = len(self._frames(episode)) * image_bytes
-            if group and held + needed > IMAGE_BYTES:
+            if group and held + needed > self.request.image_bytes:
                 yield group
                 group, held = [], 0
             group.append(number)
@@ -163,6 +161,7 @@ class _Samples:
         return ImageJob(
             episode_index=episode.episode_index,
             view=span.view,
+            video_key=span.video_key,
             chunk_index=span.chunk_index,
             file_index=span.file_index,
             from_s=span.from_s,
@@ -203,6 +202,8 @@ class _Samples:
         for name in views:
             pixels = [image.tobytes() for image in images[number, name]] if name in present else [None] * count
             columns[view_column(name)] = pixels
-        arrays = [pa.array(columns[field.name], field.type) if field.name != "proprio" else columns["proprio"]
-                  for field in schema]
+        arrays = [
+            pa.array(columns[field.name], field.type) if field.name != "proprio" else columns["proprio"]
+            for field in schema
+        ]
         return pa.record_batch(arrays, schema=schema)

@@ -8,6 +8,8 @@ from data_lake.view import DatasetView
 from errors import UserError
 from lookup import lookup
 
+IMAGE_BYTES = 128 * 2**20
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelFunctions:
@@ -30,7 +32,10 @@ class ModelFunctions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """What to make. inputs: the policy's InputSpec as a dict. layout: the embodiment as a dict."""
+    """What to make. inputs: the policy's InputSpec as a dict. layout: the embodiment as a dict.
+
+    workers, image_bytes (prepared images held at a time) change how, never what.
+    """
 
     sample_stride: int
     heldout_episodes: tuple[int, ...]
@@ -38,6 +43,7 @@ class Request:
     layout: dict[str, Any]
     functions: ModelFunctions
     workers: int = 1
+    image_bytes: int = IMAGE_BYTES
 
 
 def check_request(view: DatasetView, request: Request) -> None:
@@ -64,8 +70,12 @@ def check_request(view: DatasetView, request: Request) -> None:
     unknown = [number for number in request.heldout_episodes if number not in known]
     if unknown or known <= set(request.heldout_episodes):
         what = f"held-out episode {unknown[0]} is not in the data" if unknown else "every episode is held out"
-        raise UserError("PREP-004", what, where="preprocess.heldout_episodes",
-                        next_step="choose among the episodes that were ingested; quarantined ones are not there")
+        raise UserError(
+            "PREP-004",
+            what,
+            where="preprocess.heldout_episodes",
+            next_step="choose among the episodes that were ingested; quarantined ones are not there",
+        )
     if view.meaning["action_mode"] == "delta" and any(request.layout["delta_mask"]):
         raise UserError(
             "PREP-005",

@@ -54,7 +54,7 @@ def view_column(view: str) -> str:
 def _fixed(column: pa.ChunkedArray) -> np.ndarray:
     """A fixed_size_list column as (N, D)."""
     array = column.combine_chunks()
-    return array.flatten().to_numpy(zero_copy_only=False).reshape(len(array), -1)
+    return array.flatten().to_numpy(zero_copy_only=False).reshape(len(array), array.type.list_size)
 
 
 def _running(lengths: np.ndarray) -> np.ndarray:

@@ -28,8 +28,7 @@ def read_steps(view: DatasetView, dataset: Path) -> Steps:
     """
     indices = [episode.episode_index for episode in view.episodes]
     frames = daft.read_lance(str(dataset / "frames.lance"), version=view.vector["frames"])
-    column = daft.col("episode_index")
-    chosen = frames.where((column >= min(indices)) & (column <= max(indices)))
+    chosen = frames.where(daft.col("episode_index").between(min(indices), max(indices)))
     table = chosen.select("episode_index", "frame_index", "observation_state", "action").to_arrow()
     episode_T, frame_T = (table[name].to_numpy() for name in ("episode_index", "frame_index"))
     order_T = np.lexsort((frame_T, episode_T))
@@ -57,7 +56,7 @@ def read_steps(view: DatasetView, dataset: Path) -> Steps:
 def _vectors(column: pa.ChunkedArray) -> np.ndarray:
     """A column of fixed-size lists as (T, D) float32."""
     array = column.combine_chunks()
-    return array.flatten().to_numpy(zero_copy_only=False).astype(np.float32).reshape(len(array), -1)
+    return array.flatten().to_numpy(zero_copy_only=False).astype(np.float32).reshape(len(array), array.type.list_size)
 
 
 def fixed_lists(rows_TD: np.ndarray) -> pa.FixedSizeListArray:

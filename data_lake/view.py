@@ -3,14 +3,13 @@
 import json
 from dataclasses import dataclass
 from functools import lru_cache
+from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import lance
 
 from errors import UserError
-
-CAMERA = "observation.images."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,6 +17,7 @@ class Span:
     """Where an episode's frames of one view are: [from_s, to_s) of an mp4 in `videos.lance`."""
 
     view: str
+    video_key: str
     chunk_index: int
     file_index: int
     from_s: float
@@ -68,7 +68,8 @@ def _episode(entry: dict[str, Any]) -> ViewEpisode:
         instruction=entry["instruction"],
         spans=tuple(
             Span(
-                view=name.removeprefix(CAMERA),
+                view=name,
+                video_key=span["video_key"],
                 chunk_index=span["chunk_index"],
                 file_index=span["file_index"],
                 from_s=span["from_s"],
@@ -81,24 +82,22 @@ def _episode(entry: dict[str, Any]) -> ViewEpisode:
 
 @lru_cache(maxsize=4)
 def _videos(uri: str, version: int) -> tuple[lance.LanceDataset, dict[tuple[str, int, int], int]]:
-    """The table of mp4s, and the row of each (view, chunk, file)."""
+    """The table of mp4s, and the row of each (video_key, chunk_index, file_index)."""
     videos = lance.dataset(uri, version=version)
-    keys = videos.to_table(columns=["video_key", "chunk_index", "file_index"]).to_pylist()
-    return videos, {
-        (key["video_key"].removeprefix(CAMERA), key["chunk_index"], key["file_index"]): row
-        for row, key in enumerate(keys)
-    }
+    keys = videos.to_table(columns=["video_key", "chunk_index", "file_index"]).to_pydict().values()
+    return videos, {key: row for row, key in enumerate(zip(*keys, strict=True))}
 
 
-def open_video(uri: str, version: int, view: str, chunk_index: int, file_index: int) -> BinaryIO:
+def open_video(uri: str, version: int, video_key: str, chunk_index: int, file_index: int) -> BufferedIOBase:
     """A seekable file of one mp4 in the lake, read lazily. Raises UserError PREP-006 when the lake has no such mp4."""
     videos, row_of = _videos(uri, version)
-    row = row_of.get((view, chunk_index, file_index))
-    if row is None:
+    row = row_of.get((video_key, chunk_index, file_index))
+    found = videos.take_blobs("video_bytes", indices=[row])[0] if row is not None else None
+    if found is None:
         raise UserError(
             "PREP-006",
-            f"no video of view {view!r}, chunk {chunk_index}, file {file_index}",
+            f"no video {video_key!r}, chunk {chunk_index}, file {file_index}",
             where=f"{uri} at version {version}",
             next_step="run `./vlaloop doctor` on the data set",
         )
-    return videos.take_blobs("video_bytes", indices=[row])[0]
+    return found

@@ -44,7 +44,7 @@ def pack(spec: PackStage, preprocessed: PreprocessedRef, *, out: Attempt, runtim
 
 def _summary(packing: Packing) -> Summary:
     return Summary(
-        line=f"{packing.num_samples:,} samples → {packing.num_rows:,} rows · fill {packing.fill_rate:.1%}",
+        line=f"{packing.num_samples:,} samples → {packing.num_rows:,} rows · fill {100 * packing.fill_rate:.1f} %",
         table=[
             {"tokens": int(length), "samples": int(count)}
             for length, count in zip(packing.lengths_C, packing.counts_C, strict=True)

@@ -5,11 +5,14 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 import lance
 import numpy as np
 import pyarrow as pa
+
+from data_lake.request import ModelFunctions, Request
 
 VIEWS = ("top", "corner")
 
@@ -21,6 +24,33 @@ class Recorded:
     length: int
     instruction: str = "open the drawer"
     views: tuple[str, ...] = VIEWS
+
+
+RECORDED = [
+    Recorded(length=9),
+    Recorded(length=6, views=("corner",), instruction="turn the faucet"),
+    Recorded(length=4, instruction="press the button from the top"),
+    Recorded(length=12),
+    Recorded(length=1),
+    Recorded(length=7, views=("top",)),
+    Recorded(length=8, instruction="close the drawer"),
+]
+
+
+def request_for(**changes: Any) -> Request:
+    """A request that fits the fabricated data, but for `changes`; those of `inputs` and `layout` by key."""
+    inputs = {"views": list(VIEWS), "image_size": 16, "sight": "full", "state": "token", "max_text_tokens": 8}
+    layout = {"delta_mask": [False] * 4}
+    functions = ModelFunctions(
+        **{
+            name: f"tests.data_lake.model_functions:{name}"
+            for name in ("prepare_view", "fit_tokenizer", "text_tokens", "robot", "training_actions")
+        }
+    )
+    wanted = {"sample_stride": 2, "heldout_episodes": (), "functions": functions, "workers": 2} | changes
+    wanted["inputs"] = inputs | changes.get("inputs", {})
+    wanted["layout"] = layout | changes.get("layout", {})
+    return Request(**wanted)
 
 
 def coded_image(episode: int, frame: int, view: str, size: int = 16) -> np.ndarray:
@@ -99,7 +129,8 @@ def write_view(
         views = {}
         for view in episode.views:
             end = seconds[view] + episode.length / fps
-            views[view] = {"chunk_index": 0, "file_index": 3, "from_s": seconds[view], "to_s": end}
+            place = {"video_key": f"observation.images.{view}", "chunk_index": 0, "file_index": 3}
+            views[view] = {**place, "from_s": seconds[view], "to_s": end}
             seconds[view] = end
         entries.append(
             {
