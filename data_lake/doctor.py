@@ -79,13 +79,9 @@ def _of_dataset(name: str, root: Path) -> dict[str, Any]:
         found = finding("LAKE-074", error.message, file=error.where)
         return _answer(name, "lake", "unknown", (0, 0), [found])
     findings = [*_counts(tables, manifest, len(episodes)), *_tiles(episodes, manifest)]
-    findings += _frames(tables["frames"])
-    bad: set[int] = set()
-    for item in _videos(tables["videos"], episodes):
-        findings.append(item)
-        if item.episode is not None:
-            bad.add(item.episode)
-    num_ok = 0 if any(item.episode is None for item in findings) else len(episodes) - len(bad)
+    findings += [*_frames(tables["frames"]), *_videos(tables["videos"], episodes)]
+    bad = {item.episode for item in findings}
+    num_ok = 0 if None in bad else len(episodes) - len(bad)
     return _answer(name, "lake", str(manifest.version), (len(episodes), num_ok), findings)
 
 

@@ -248,6 +248,7 @@ def meaning_of(source: Source, spec: IngestSpec) -> dict[str, Any]:
         "instruction_source": source.card.instruction_source,
         "scene": declared.get("scene"),
         "simulator": declared.get("simulator"),
+        "seeds": declared.get("seeds"),
     }
 
 

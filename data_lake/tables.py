@@ -189,8 +189,18 @@ class Writer:
             num_videos=self.num_videos,
             created=time.time(),
         )
+        self._still_there()
         payload = json.dumps(asdict(manifest), indent=1).encode()
         return manifest if put_if_absent(manifest_path(self.root, manifest.version), payload) else None
+
+    def _still_there(self) -> None:
+        """Raises Transient when somebody cleaned this writer's files away as left by a crash."""
+        for name, fragments in self._fragments.items():
+            for fragment in fragments:
+                for file in fragment.files:
+                    path = self.root / f"{name}.lance/data" / file.path
+                    if not path.exists():
+                        raise Transient(f"{path} was removed while this writer worked")
 
     def _commit_table(self, name: str, schema: pa.Schema, fragments: list[FragmentMetadata]) -> int:
         if self.base is None:

@@ -155,7 +155,9 @@ def write_v3(
         for episode in there:
             begins[episode] = begin
             begin += lengths[episode]
-        spans = [(begins[n] / FPS, (begins[n] + lengths[n]) / FPS) if n in begins else None for n in range(len(lengths))]
+        spans = [
+            (begins[n] / FPS, (begins[n] + lengths[n]) / FPS) if n in begins else None for n in range(len(lengths))
+        ]
         columns[f"videos/{key}/chunk_index"] = [None if span is None else 0 for span in spans]
         columns[f"videos/{key}/file_index"] = [None if span is None else 0 for span in spans]
         columns[f"videos/{key}/from_timestamp"] = [float("nan") if span is None else span[0] for span in spans]

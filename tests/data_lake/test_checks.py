@@ -157,5 +157,7 @@ def test_many_episodes_at_an_irrational_rate_stay_on_their_frames() -> None:
 def test_a_row_after_the_last_frame() -> None:
     rows = changed("timestamp", [0.1, 0.2, 0.3, 0.4, 0.5])
     span = VideoSpan(path=Path("/source/a.mp4"), from_s=0.0, to_s=None)
-    found = check_video(Episode(source_episode=0, rows=rows, length=5), "front", span, index([0, 0.1, 0.2, 0.3, 0.4]), CARD)
+    found = check_video(
+        Episode(source_episode=0, rows=rows, length=5), "front", span, index([0, 0.1, 0.2, 0.3, 0.4]), CARD
+    )
     assert [(item.code, item.row, item.severity) for item in found] == [("LAKE-048", 4, "warning")]

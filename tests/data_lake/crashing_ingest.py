@@ -1,0 +1,53 @@
+"""Ingests into copies of a data set, each in a process that kills itself at another step of the commit.
+
+`python -m tests.data_lake.crashing_ingest SOURCE COPY:STEP …` forks one process per copy, before Lance is used.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from data_lake import tables
+from data_lake.ingest import ingest_source
+from data_lake.specs import IngestSpec
+
+SPEC = IngestSpec(dataset="cart", embodiment="cart")
+# one call each of: fragments of frames, of videos, commit of frames, of videos, fragments of meta, its commit, manifest
+STEPS = 7
+
+
+def dying(fn: Callable[..., Any], steps: list[int]) -> Callable[..., Any]:
+    """`fn`, which ends the process when its turn has come: before the call, or right after it."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        steps[0] -= 1
+        if steps[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = fn(*args, **kwargs)
+        steps[0] -= 1
+        if steps[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    return call
+
+
+def main(source: Path, jobs: list[str]) -> None:
+    for job in jobs:
+        copy, step = job.rsplit(":", 1)
+        if os.fork() == 0:
+            steps = [int(step)]
+            tables._write = dying(tables._write, steps)
+            tables._commit = dying(tables._commit, steps)
+            tables.put_if_absent = dying(tables.put_if_absent, steps)
+            ingest_source(source, SPEC, dataset_root=Path(copy), out_dir=Path(copy).parent / f"{Path(copy).name}-out")
+            os._exit(0)
+        _, status = os.wait()
+        print(Path(copy).name, "killed" if os.WIFSIGNALED(status) else os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])
