@@ -58,6 +58,7 @@ class OpenLoop:
         self._horizon = policy.action_shape[0]
         self._robot = from_layout(table.card["embodiment_layout"])
         self._task_index = table.column("task_index")
+        self.num_episodes = len(np.unique(table.column("episode_index")[self.ids]))
         actions = training_actions(table)
         self._mean_A, std_A = actions.mean(0), actions.std(0)
         self.varies_A = std_A > SMALLEST_STD * np.maximum(1.0, np.abs(self._mean_A))
@@ -143,6 +144,7 @@ def _report(spec: EvaluateSpec, errors: OpenLoop, out: Attempt, runtime: Runtime
         "by_step": errors.by_step(),
         "dims": {"all": len(errors.varies_A), "varying": int(errors.varies_A.sum())},
         "num_samples": len(errors.ids),
+        "num_episodes": errors.num_episodes,
         "protocol": {"denoise_steps": spec.denoise_steps, "seed": spec.seed, "block_size": spec.block_size},
         "episodes": [],
         "videos": [],
@@ -157,7 +159,7 @@ def _report(spec: EvaluateSpec, errors: OpenLoop, out: Attempt, runtime: Runtime
         fingerprint=out.fingerprint,
         suite=spec.suite,
         simulator="",
-        num_episodes=0,
+        num_episodes=errors.num_episodes,
         score=score,
         tasks=(),
         collisions=0,
