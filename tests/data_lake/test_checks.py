@@ -48,11 +48,11 @@ STATES = [[0.0, 0.0, 0.0]] * 5
 @pytest.mark.parametrize(
     ("name", "values", "code"),
     [
-        ("observation.state", STATES[:4] + [[0.0, float("nan"), 0.0]], "LAKE-016"),
-        ("observation.state", STATES[:4] + [[0.0, float("inf"), 0.0]], "LAKE-016"),
-        ("observation.state", STATES[:4] + [None], "LAKE-016"),
-        ("observation.state", STATES[:4] + [[0.0, None, 0.0]], "LAKE-016"),
-        ("observation.state", STATES[:4] + [[0.0, 0.0]], "LAKE-019"),
+        ("observation.state", [*STATES[:4], [0.0, float("nan"), 0.0]], "LAKE-016"),
+        ("observation.state", [*STATES[:4], [0.0, float("inf"), 0.0]], "LAKE-016"),
+        ("observation.state", [*STATES[:4], None], "LAKE-016"),
+        ("observation.state", [*STATES[:4], [0.0, None, 0.0]], "LAKE-016"),
+        ("observation.state", [*STATES[:4], [0.0, 0.0]], "LAKE-019"),
         ("observation.state", [[0.0, 0.0]] * 5, "LAKE-019"),
         ("observation.state", [[1, 2, 3]] * 5, "LAKE-019"),
         ("observation.state", ["1 2 3"] * 5, "LAKE-019"),

@@ -47,7 +47,7 @@ def test_a_sliced_column_keeps_its_own_rows() -> None:
 @pytest.mark.parametrize("change", ["value", "text", "rate", "count"])
 def test_the_digest_sees(change: str) -> None:
     first = canonical(rows(pa.array(VALUES)))
-    other = VALUES[:1] + [[4.0, 5.0, 6.5]] if change == "value" else VALUES[:1] if change == "count" else VALUES
+    other = [*VALUES[:1], [4.0, 5.0, 6.5]] if change == "value" else VALUES[:1] if change == "count" else VALUES
     second = canonical(rows(pa.array(other), "lift" if change == "text" else "push"))
     assert rows_digest(first, 20.0) != rows_digest(second, 30.0 if change == "rate" else 20.0)
 

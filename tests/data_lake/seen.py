@@ -1,0 +1,34 @@
+"""What tests see of a data set: all that a reader sees of one of its versions."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from data_lake import lake_meta
+from data_lake.ingest import Ingested, ingest_source
+from data_lake.specs import IngestSpec
+from data_lake.tables import open_table, read_manifest, read_meta
+from tests.data_lake.crashing_ingest import SPEC
+
+LENGTHS = (8, 12, 10)
+
+
+def ingest(source: Path, root: Path, spec: IngestSpec = SPEC, **options: Any) -> Ingested:
+    return ingest_source(source, spec, dataset_root=root, out_dir=root.parent / f"{root.name}-out", **options)
+
+
+def content(root: Path, version: int | None = None) -> dict[str, Any]:
+    """All that a reader sees of a version, without what only says where and when."""
+    manifest = read_manifest(root, version)
+    assert manifest is not None
+    videos = open_table(root, manifest, "videos").to_table(columns=["video_key", "file_index", "sha256"])
+    meta = read_meta(root, manifest)
+    return {
+        "frames": open_table(root, manifest, "frames").to_table().to_pydict(),
+        "videos": videos.to_pydict(),
+        "episodes": lake_meta.read_table(meta[lake_meta.EPISODES]).drop_columns(["source"]).to_pydict(),
+        "tasks": lake_meta.read_table(meta[lake_meta.TASKS]).to_pydict(),
+        "info": json.loads(meta[lake_meta.INFO]),
+        "stats": json.loads(meta[lake_meta.STATS]),
+        "counts": (manifest.num_episodes, manifest.num_frames, manifest.num_videos),
+    }
