@@ -1,8 +1,10 @@
 """A made-up run: stage functions that write what the real ones do, at once, with figures chosen for looks."""
 
+import io
 import json
 import math
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,12 @@ from data_lake.refs import (
 from data_lake.store import Attempt
 from flows import recipe as recipes
 from flows.loop import closed_loop
+from model_core.policies.policy import build_model
+from model_core.quantize.export import write_export
+from model_core.transforms import InputTransform
 from tasks.build import Stage, build
 from tasks.runtime import Runtime, Summary
+from tests.model_core.samples import SPEC, card_of
 
 TASKS = (("button-press-topdown-v3", 27, 3.1), ("drawer-open-v3", 30, 2.4), ("faucet-open-v3", 27, 3.6))
 EVIL = '</script><b title="x">&'  # no text of a run may reach the page as markup
@@ -70,7 +76,7 @@ def ingest(spec: Any, source: Ref, *, out: Attempt, runtime: Runtime) -> Dataset
 
 
 def preprocess(spec: Any, dataset: DatasetRef, *, out: Attempt, runtime: Runtime) -> PreprocessedRef:
-    _write(out, "card.json", card())
+    _write(out, "card.json", card_of())
     runtime.report(Summary(line="4,570 samples · 140 held out"))
     return PreprocessedRef(uri=out.uri, fingerprint=out.fingerprint, num_samples=4570, num_heldout=140, num_views=2)
 
@@ -98,17 +104,17 @@ def train(spec: Any, preprocessed: Ref, packed: Ref, *, out: Attempt, runtime: R
                          samples_seen=76_800, loss=0.127)  # fmt: skip
 
 
-def card() -> dict[str, Any]:
-    return {"inputs": {"views": ["top", "corner"], "image_size": 64}, "embodiment": "metaworld_sawyer",
-            "proprio_dim": 4, "action_dim": 4, "control_hz": 80}  # fmt: skip
-
-
 def export(spec: Any, checkpoint: Ref, preprocessed: Ref, *, out: Attempt, runtime: Runtime) -> ExportRef:
     parts = [f"language.{layer}.{name}" for layer in range(4) for name in ("qkv", "out", "mlp_in", "mlp_out")]
-    layers = {name: 0.02 + 0.004 * ((index * 7) % 5) for index, name in enumerate(parts)}
+    layers = [
+        {"name": f"{name}.weight", "shape": [128, 128], "relative": 0.02 + 0.002 * ((index * 7) % 5), "largest": 0.05}
+        for index, name in enumerate(parts)
+    ]
     _write(out, "error.json", {"layers": layers, "action_error": 0.0041})
-    _write(out, "policy.json", {"policy": {"action_horizon": 16}, "card": card()})
-    (out.path / "model.safetensors").write_bytes(bytes(2048))
+    policy = {"policy": asdict(SPEC), "card": card_of()}
+    transform = InputTransform(policy["card"], SPEC, out.path)
+    weights = build_model(transform, "sdpa_segments").state_dict()
+    write_export(out.path, weights, policy, precision="none", is_language=lambda name: False, assets={})
     runtime.report(Summary(line="language part 49.9 % smaller · action error 0.4 % of noise"))
     return ExportRef(uri=out.uri, fingerprint=out.fingerprint, precision="fp8_block128", num_bytes=1_734_208,
                      action_error=0.0041, language_saving=0.499, total_saving=0.312)  # fmt: skip
@@ -118,21 +124,44 @@ def evaluate(spec: Any, export: Ref, preprocessed: Ref, *, out: Attempt, runtime
     if spec.evaluate.scene is None:
         return _offline(spec, out, runtime)
     (out.path / "videos").mkdir()
-    for task, outcome, seed in ((0, "success", 100_003), (1, "success", 100_001), (2, "failure", 100_009)):
-        (out.path / "videos" / f"{TASKS[task][0]}-{seed}-{outcome}.mp4").write_bytes(video(task, outcome == "success"))
+    episodes = [
+        _film(out, *each) for each in ((0, True, 100_003, 2.1), (1, True, 100_001, 1.9), (2, False, 100_009, 2.5))
+    ]
     tasks = tuple(
         TaskResult(task=name, n=30, k=k, safe=k - 1, low=wilson(k, 30)[0], high=wilson(k, 30)[1], seconds=seconds)
         for name, k, seconds in TASKS
     )
-    _write(out, "report.json", {"suite": spec.evaluate.suite, "secret": None})
+    events = {"collisions": (3, 7), "limit_hits": (12, 80), "non_finite": (0, 0)}
+    told = {
+        "kind": "closed_loop", "suite": spec.evaluate.suite, "score": 84 / 90, "interval": wilson(84, 90),
+        "safety": {kind: {"episodes": number, "steps": steps} for kind, (number, steps) in events.items()},
+        "protocol": {"control_hz": 80, "seeds": [100_000, 30], "execution_horizon": 8, "denoise_steps": 5},
+        "episodes": episodes, "videos": [episode["video"] for episode in episodes],
+    }  # fmt: skip
+    _write(out, "report.json", told)
     runtime.report(Summary(line="84/90 · mean success 0.93"))
     return EvalReport(uri=out.uri, fingerprint=out.fingerprint, suite=spec.evaluate.suite, simulator="5c1e77aa90b2d413",
                       num_episodes=90, score=84 / 90, tasks=tasks, collisions=3, limit_hits=12, non_finite=0,
                       error=None, baselines=())  # fmt: skip
 
 
+def _film(out: Attempt, task: int, success: bool, seed: int, seconds: float) -> dict[str, Any]:
+    kind = "success" if success else "failure"
+    name = f"videos/{kind}-{TASKS[task][0]}-{task}-{seed}.mp4"
+    (out.path / name).write_bytes(video(task, success))
+    sentence = ("press the button from the top", "open the drawer", f"turn the faucet {EVIL}")[task]
+    return {"task": TASKS[task][0], "instruction": sentence, "seed": seed, "success": success, "safe": True,
+            "seconds": seconds, "video": name}  # fmt: skip
+
+
 def _offline(spec: Any, out: Attempt, runtime: Runtime) -> EvalReport:
-    _write(out, "report.json", {"suite": spec.evaluate.suite})
+    told = {
+        "kind": "open_loop", "error": 0.41, "baselines": {"current state": 0.58, "mean action": 0.83},
+        "unit": "standard deviations of the training actions, mean over the dimensions that vary",
+        "by_step": {"policy": [0.3 + 0.015 * step for step in range(16)]},
+        "dims": {"all": 44, "varying": 19}, "num_samples": 312, "episodes": [], "videos": [],
+    }  # fmt: skip
+    _write(out, "report.json", told)
     runtime.report(Summary(line="error 0.41 against 0.58 and 0.83"))
     return EvalReport(uri=out.uri, fingerprint=out.fingerprint, suite=spec.evaluate.suite, simulator="", num_episodes=1,
                       score=0.58 / 0.41, tasks=(), collisions=0, limit_hits=0, non_finite=0, error=0.41,
@@ -155,8 +184,6 @@ def wilson(k: int, n: int, z: float = 1.96) -> tuple[float, float]:
 
 def video(colour: int, reaches: bool) -> bytes:
     """A second of a square that moves towards a disc, and gets there or not."""
-    import io
-
     buffer = io.BytesIO()
     with av.open(buffer, "w", format="mp4") as container:
         stream = container.add_stream("libx264", rate=20)

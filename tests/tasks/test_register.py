@@ -1,7 +1,10 @@
 """The register stage against a real MLflow database: published once, verified, moved, undone."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ from errors import Transient, UserError
 from flows import recipe as recipes
 from tasks.promotion import Version, champion, rollback
 from tasks.register import register
-from tasks.registry import SLOT_TAG, Registry, connect
+from tasks.registry import SLOT_TAG, Registry, connect, tracking_uri
 from tasks.runtime import Report, Runtime, Summary
 from tasks.specs import RegisterStage
 from tests.tasks import fabricated
@@ -176,9 +179,10 @@ def test_a_file_that_came_back_different_makes_no_version(world: World, name: st
 
         def log_model_artifacts(self, model_id: str, local_dir: str, artifact_path: str | None = None) -> None:
             part = Path(local_dir) / "model.safetensors"
-            part.write_bytes(part.read_bytes()[:-1])
+            whole = part.read_bytes()
+            part.write_bytes(whole[:-1])
             super().log_model_artifacts(model_id, local_dir, artifact_path)
-            part.write_bytes(bytes(2048))
+            part.write_bytes(whole)
 
     client = Lossy(world.registry.client.tracking_uri, world.registry.client.tracking_uri)
     with pytest.raises(Transient, match="not those that were sent"):
@@ -216,6 +220,26 @@ def test_runs_carry_settings_data_and_videos(world: World, name: str) -> None:
     trained = client.get_run(client.get_model_version(name, "1").run_id or "")
     assert trained.data.tags[SLOT_TAG].startswith("train/")
     assert version.tags["dataset"] == "tiny@1"
+
+
+def test_a_stranger_loads_the_champion_and_it_acts(world: World, name: str, tmp_path: Path) -> None:
+    """Another process, in an empty folder, without the project on its path."""
+    register_once(world, name)
+    code = f"""
+import mlflow, numpy as np
+model = mlflow.pyfunc.load_model("models:/{name}@champion")
+image = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3)).astype(np.uint8)
+seen = {{"view.top": image, "view.corner": image, "proprio": np.zeros((2, 4), np.float32),
+         "instruction": np.array(["open the drawer", "press the button from the top"])}}
+both = model.predict(seen)
+alone = model.predict({{key: column[1:] for key, column in seen.items()}})
+other = model.predict(seen, params={{"seed": 1}})
+print(both.shape, both.dtype, np.isfinite(both).all(), np.array_equal(both[1:], alone), np.array_equal(both, other))
+"""
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    environment = kept | {"MLFLOW_TRACKING_URI": tracking_uri(world.runtime.home), "OMP_NUM_THREADS": "1"}
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert ran.stdout.split("\n")[-2:] == ["(2, 4, 4) float32 True True False", ""], ran.stderr
 
 
 def test_a_longer_or_changed_parameter_loses_nothing(world: World) -> None:
