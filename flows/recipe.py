@@ -84,7 +84,7 @@ def load(name: str, changes: Iterable[str] = ()) -> LoopRecipe:
     else:
         recipe = lookup(RECIPES, name, "recipe")
     changes = list(changes)
-    return changed(recipe, dict(_assignment(change) for change in changes)) if changes else recipe
+    return changed(recipe, dict(assignment(change) for change in changes)) if changes else recipe
 
 
 def changed(recipe: LoopRecipe, changes: dict[str, Any]) -> LoopRecipe:
@@ -117,7 +117,7 @@ def _from_yaml(path: Path) -> LoopRecipe:
     return parse(yaml.safe_load(path.read_text()), where=str(path))
 
 
-def _assignment(change: str) -> tuple[str, Any]:
+def assignment(change: str) -> tuple[str, Any]:
     path, equals, text = change.partition("=")
     if not equals:
         raise UserError(

@@ -7,30 +7,30 @@ import argparse
 import json
 from typing import Any
 
-import click
 import typer
+import typer.core
 
 from tests.architecture.tree import ROOT
 
 GOLDEN = ROOT / "tests" / "golden" / "cli.json"
 
 
-def describe(command: click.Command) -> dict[str, Any]:
+def describe(command: Any) -> dict[str, Any]:
     """Names, types and defaults; help texts may change freely."""
     described: dict[str, Any] = {"parameters": [parameter(item) for item in command.params if item.name != "help"]}
-    if isinstance(command, click.Group):
+    if isinstance(command, typer.core.TyperGroup):
         described["commands"] = {name: describe(item) for name, item in sorted(command.commands.items())}
     return described
 
 
-def parameter(item: click.Parameter) -> dict[str, Any]:
-    names = [*item.opts, *item.secondary_opts] if isinstance(item, click.Option) else [str(item.name)]
+def parameter(item: Any) -> dict[str, Any]:
+    names = [*item.opts, *item.secondary_opts] if isinstance(item, typer.core.TyperOption) else [str(item.name)]
     return {
         "kind": item.param_type_name,
         "names": names,
-        "type": item.type.name,
+        "type": str(item.type_descriptor.annotation),
         "required": item.required,
-        "repeated": bool(item.multiple if isinstance(item, click.Option) else item.nargs != 1),
+        "repeated": bool(item.multiple if isinstance(item, typer.core.TyperOption) else item.nargs != 1),
     }
 
 

@@ -18,6 +18,7 @@ OTHERS_NAMES = {"do_GET", "do_POST", "do_HEAD"}  # methods that http.server call
 
 # (file, function): an edge where whatever happens must be caught, or an object is probed
 BROAD_EXCEPT: set[tuple[str, str]] = {
+    ("flows/cli.py", "main"),  # whatever went wrong becomes one paragraph and an exit status; --debug raises
     ("tasks/stage.py", "_is_transient"),  # Prefect hands over a state; its error may be of any kind
     ("tasks/workers/train_worker.py", "main"),  # the end of a process: whatever happened goes into its result file
 }

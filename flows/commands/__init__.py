@@ -1,0 +1,1 @@
+"""What each command does; `flows/cli.py` says how it is called. Imported when the command is given, not before."""

@@ -1,0 +1,119 @@
+"""`doctor`, `ingest` and `report`: looking at data, taking it in, and the page about a loop."""
+
+import uuid
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from errors import UserError
+from flows.commands.run import Order, look_at_source
+from flows.places import Places
+from flows.plan import make_plan
+from flows.profile import load_profile
+from flows.screen import DONE, FAILED, Screen
+
+SHOWN_FINDINGS = 40
+
+
+def doctor(where: Places, source: str, source_format: str, screen: Screen) -> int:
+    """Check a source folder, or a data set of the lake by its name. 1 when there is an error."""
+    from data_lake.doctor import doctor as examine
+
+    screen.line(f"checking {source}: layout, metadata, every row, every video")
+    found = examine(source, lake=where.lake, source_format=source_format)
+    _findings(found["findings"], screen)
+    counts = found["episodes"]
+    screen.line(
+        f"{found['format']} {found['version']} · in {counts['in']} = ok {counts['ok']}"
+        f" + quarantined {counts['quarantined']} · {len(found['findings'])} findings"
+    )
+    if fix := _commonest_fix(found["findings"]):
+        screen.line(f"  next: {fix}")
+    screen.answer(found)
+    return FAILED if any(finding["severity"] == "error" for finding in found["findings"]) else DONE
+
+
+def ingest(
+    where: Places, source: Path, dataset: str, embodiment: str, source_format: str, strict: bool, screen: Screen
+) -> int:  # noqa: FBT001: a flag of the command
+    """Take the episodes of a folder into a lake data set; what is there already is not taken twice."""
+    from data_lake.sources.snapshot import snapshot
+    from data_lake.specs import IngestSpec
+    from flows.follow import Board, LiveView, PlainView
+    from tasks.build import build
+    from tasks.catalogue import ingest as stage
+    from tasks.events import read_events
+    from tasks.specs import IngestStage
+
+    runtime = load_profile("laptop", where, run_id=f"ingest-{uuid.uuid4().hex[:12]}", label=dataset)
+    spec = IngestStage(ingest=IngestSpec(dataset=dataset, embodiment=embodiment, format=source_format))
+    board = Board()
+    view = LiveView(screen, board) if screen.is_live else PlainView(screen)
+
+    def told(_report: Any) -> None:
+        event = read_events(where.home, runtime.run_id)[-1]
+        if row := board.take(event):
+            view.changed(row, event)
+        view.tick("")
+
+    try:
+        from dataclasses import replace
+
+        look = snapshot(source, where.home / "snapshots")
+        built = build(stage, spec, look, runtime=replace(runtime, sink=told))
+    finally:
+        view.close()
+    ref = asdict(built.ref)
+    _findings(built.record["summary"]["table"], screen)
+    done_before = " (done before)" if built.is_cached else ""
+    screen.line(f"{dataset}@{ref['version']}: {built.record['summary']['line']}{done_before}")
+    failed = strict and ref["num_quarantined"] > 0
+    result = {**ref, "cached": built.is_cached, "findings": built.record["summary"]["table"]}
+    screen.answer({"command": "ingest", "ok": not failed, "result": result})
+    return FAILED if failed else DONE
+
+
+def report(order: Order, path: Path | None, screen: Screen) -> int:
+    """Write the page about the newest state of a recipe's loop: one file, no server, no network."""
+    from data_lake.refs import from_json
+    from tasks.lineage import lineage
+    from tasks.report import build_report
+
+    recipe = order.load()
+    planned = make_plan(recipe, order.where.lake, look_at_source(recipe, order.where))
+    finished = [each.record["ref"] for each in planned if each.record]
+    if not finished:
+        raise UserError(
+            "CLI-005", f"nothing of {recipe.name} is built in this lake", where=str(order.where.lake),
+            next_step=f"./vlaloop run {order.recipe}",
+        )  # fmt: skip
+    changes = "".join(f" --set {change}" for change in order.changes)
+    page = build_report(
+        order.where.lake,
+        lineage(order.where.lake, [from_json(finished[-1])]),
+        command=f"./vlaloop run {order.recipe}{changes}",
+    )
+    target = path or Path(f"report-{recipe.name}.html")
+    target.write_text(page, encoding="utf-8")
+    screen.line(f"{target.resolve()} · {len(page.encode()) / 1e6:.1f} MB")
+    screen.answer({"command": "report", "ok": True, "result": {"path": str(target.resolve())}})
+    return DONE
+
+
+def _findings(findings: list[dict[str, Any]], screen: Screen) -> None:
+    """One line each: severity, code, place, message."""
+    for finding in findings[:SHOWN_FINDINGS]:
+        names = ("episode", "camera", "row", "file")
+        place = " · ".join(f"{name} {finding[name]}" for name in names if finding.get(name) is not None)
+        screen.line(f"  {finding['severity']:<8} {finding['code']} {place or 'source'}: {finding['message']}")
+    if len(findings) > SHOWN_FINDINGS:
+        screen.line(f"  … and {len(findings) - SHOWN_FINDINGS} more (--json has all)")
+
+
+def _commonest_fix(findings: list[dict[str, Any]]) -> str:
+    """What mends most of the errors, or of the warnings where there is no error."""
+    for severity in ("error", "warning"):
+        fixes = [finding["fix"] for finding in findings if finding["severity"] == severity and finding["fix"]]
+        if fixes:
+            return max(fixes, key=fixes.count)
+    return ""

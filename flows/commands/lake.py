@@ -1,0 +1,122 @@
+"""`ls`, `show` and `gc`: what is in the lake, what made it, and what nothing needs any more."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from data_lake.gc import find_garbage, remove
+from data_lake.refs import from_json
+from data_lake.store import damaged, records
+from errors import UserError
+from flows.places import Places
+from flows.screen import DONE, FAILED, Screen, seconds, size
+from tasks.lineage import lineage, recipe_of
+from tasks.promotion import AuditLog, replay
+
+Json = dict[str, Any]
+
+
+def ls(where: Places, stage: str | None, screen: Screen) -> int:
+    """All refs of the lake (or of one stage), oldest first."""
+    from rich.table import Table
+
+    found = records(where.lake, stage)
+    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("slot", "recipe", "built", "took", "what"):
+        drawn.add_column(title, no_wrap=title != "what", overflow="fold")
+    for record in found:
+        what = f"revoked: {record['revoked']['why']}" if "revoked" in record else record["summary"]["line"]
+        provenance = record["provenance"]
+        built = provenance["finished"][:16].replace("T", " ")
+        drawn.add_row(_short(record), record["label"], built, seconds(provenance["seconds"]), what)
+    if found:
+        screen.show(drawn)
+    else:
+        screen.line(f"nothing is built in {where.lake} yet; ./vlaloop run tiny")
+    screen.answer([_ref(record) for record in found])
+    return DONE
+
+
+def show(where: Places, name: str, screen: Screen) -> int:
+    """One ref: its record, whether its files are what the record vouches for, and everything it was made of."""
+    record = _find(where, name)
+    chain = lineage(where.lake, [from_json(record["ref"])])
+    wrong = damaged(where.lake, record)
+    screen.line(f"{_short(record)} · {record['label']} · {record['summary']['line']}")
+    provenance = record["provenance"]
+    screen.line(
+        f"  built {provenance['finished']} on {provenance['host']} in {seconds(provenance['seconds'])}"
+        f" by run {provenance['run_id']}"
+    )
+    num_bytes = sum(file["size"] for file in record["files"].values())
+    screen.line(f"  {len(record['files'])} files · {size(num_bytes)} · {where.lake / record['ref']['uri']}")
+    for line in wrong:
+        screen.line(f"  damaged: {line}")
+    screen.line("made of")
+    for each in chain.values():
+        screen.line(f"  {each['stage']:<12} {_short(each):<24} {each['summary']['line']}")
+    screen.line("settings")
+    for line in json.dumps(recipe_of(chain), indent=1).splitlines()[1:-1]:
+        screen.line(f" {line}")
+    screen.answer(
+        {
+            "ref": record["ref"],
+            "record": record,
+            "lineage": [_ref(each) for each in chain.values()],
+            "damaged": wrong,
+        }
+    )
+    return FAILED if wrong else DONE
+
+
+def gc(where: Places, grace_s: float, dry_run: bool, screen: Screen) -> int:  # noqa: FBT001: a flag of the command
+    """Remove what no record, live lease or unfinished run reaches, once it is older than `grace_s`."""
+    garbage = find_garbage(where.lake, grace_s=grace_s)
+    for each in garbage:
+        screen.line(f"  {each.path.relative_to(where.lake)} · {size(each.num_bytes)} · {each.why}")
+    freed = sum(each.num_bytes for each in garbage) if dry_run else remove(garbage)
+    would = "would free" if dry_run else "freed"
+    screen.line(f"{len(garbage)} to remove, {would} {size(freed)}" if garbage else "nothing to remove")
+    removed = [{"path": str(each.path), "why": each.why, "bytes": each.num_bytes} for each in garbage]
+    screen.answer({"command": "gc", "ok": True, "result": {"removed": removed, "bytes": freed, "dry_run": dry_run}})
+    return DONE
+
+
+def _find(where: Places, name: str) -> Json:
+    """By `stage/fingerprint` or a beginning of either's fingerprint, or `model@alias`, `model@version`."""
+    found = records(where.lake)
+    model, at, wanted = name.partition("@")
+    fingerprint = _registered(where.lake, model, wanted) if at else name.rpartition("/")[2].rstrip("…")
+    stage = "register" if at else name.rpartition("/")[0]
+    hits = [
+        each
+        for each in found
+        if fingerprint and each["fingerprint"].startswith(fingerprint) and stage in ("", each["stage"])
+    ]
+    if len(hits) == 1:
+        return hits[0]
+    if not hits:
+        raise UserError("CLI-004", f"no ref {name!r} in this lake", where=str(where.lake), next_step="./vlaloop ls")
+    raise UserError("CLI-004", f"{name!r} may be any of {', '.join(_short(each) for each in hits)}")
+
+
+def _registered(lake: Path, model: str, wanted: str) -> str:
+    """Fingerprint of the slot that registered a version; empty when there is no such one."""
+    number = int(wanted) if wanted.isdigit() else _by_alias(lake, model, wanted)
+    for record in records(lake, "register"):
+        if (record["ref"]["name"], record["ref"]["version"]) == (model, number):
+            return record["fingerprint"]
+    return ""
+
+
+def _by_alias(lake: Path, model: str, alias: str) -> int | None:
+    return replay(AuditLog(folder=lake / "registry" / model / "audit").read()).aliases.get(alias)
+
+
+def _short(record: Json) -> str:
+    return f"{record['stage']}/{record['fingerprint'][:8]}"
+
+
+def _ref(record: Json) -> Json:
+    """The ref with where it stands."""
+    return {"stage": record["stage"], "slot": f"{record['stage']}/{record['fingerprint']}", **record["ref"]}

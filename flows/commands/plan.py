@@ -1,0 +1,71 @@
+"""`plan`: what a run would build, and why; nothing is changed."""
+
+from typing import Any
+
+from data_lake.store import records
+from flows.commands.run import Order, look_at_source
+from flows.outcome import result, slot_name
+from flows.plan import PlannedStage, make_plan
+from flows.screen import DONE, Screen, seconds
+
+
+def plan(order: Order, screen: Screen) -> int:
+    """Print stage, slot, state and reason of every stage."""
+    from rich.table import Table
+
+    recipe = order.load()
+    planned = make_plan(recipe, order.where.lake, look_at_source(recipe, order.where))
+    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("stage", "slot", "state"):
+        drawn.add_column(title, no_wrap=True)
+    drawn.add_column("why", overflow="fold")
+    took = {each.stage.name: _last_time(each, order) for each in planned}
+    for each in planned:
+        slot = each.slot.name if each.slot else "…"
+        drawn.add_row(each.stage.name, slot, each.state, _why(each, took[each.stage.name]))
+    screen.show(drawn)
+    missing = [took[each.stage.name] for each in planned if not each.record]
+    screen.line()
+    if not missing:
+        screen.line("everything is done")
+    elif all(each is not None for each in missing):
+        screen.line(f"{len(missing)} stages to build · about {seconds(sum(each or 0.0 for each in missing))} here")
+    screen.answer(
+        {
+            "recipe": recipe.name,
+            "lake": str(order.where.lake),
+            "seconds": round(sum(each or 0.0 for each in missing), 3),
+            "stages": [_stage(each, took[each.stage.name]) for each in planned],
+            "result": result({each.stage.name: each.record["ref"] for each in planned if each.record}),
+        }
+    )
+    return DONE
+
+
+def _why(planned: PlannedStage, took: float | None) -> str:
+    if planned.record:
+        parts = [planned.record["summary"]["line"] or "built"]
+        return " · ".join([*parts, *(["code differs since build"] if planned.code_differs else [])])
+    about = f" · about {seconds(took)} here" if took else ""
+    return "; ".join(planned.why) + about
+
+
+def _stage(planned: PlannedStage, took: float | None) -> dict[str, Any]:
+    """seconds: what it took (done), or what the last one of its kind took (build)."""
+    return {
+        "name": planned.stage.name,
+        "slot": slot_name(planned),
+        "state": planned.state,
+        "why": list(planned.why),
+        "code_differs": planned.code_differs,
+        "seconds": took,
+        "ref": planned.record["ref"] if planned.record else None,
+    }
+
+
+def _last_time(planned: PlannedStage, order: Order) -> float | None:
+    """Seconds that the stage took here, or the newest of its kind; None when there was none."""
+    if planned.record:
+        return planned.record["provenance"]["seconds"]
+    earlier = records(order.where.lake, planned.stage.name)
+    return earlier[-1]["provenance"]["seconds"] if earlier else None

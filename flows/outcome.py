@@ -1,0 +1,161 @@
+"""What a loop gave, from its records and events: the object that machines get and the table that people read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.plan import PlannedStage
+from flows.screen import seconds
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """`planned` as it is after the run; `events` of the run, empty when everything was done before."""
+
+    recipe: str
+    lake: Path
+    planned: Sequence[PlannedStage]
+    events: Sequence[Json] = ()
+
+    def as_json(self) -> Json:
+        """The object of `run`."""
+        stages = [self._stage(stage) for stage in self.planned]
+        built = [stage.record for stage in self.planned if stage.record and self._state(stage) == "built"]
+        return {
+            "recipe": self.recipe,
+            "lake": str(self.lake),
+            "seconds": self.seconds,
+            "cpu_seconds": round(sum(record["provenance"]["cpu_seconds"] for record in built), 3),
+            "stages": stages,
+            "result": result(self.refs),
+        }
+
+    @property
+    def refs(self) -> dict[str, Json]:
+        """Finished refs by stage."""
+        return {each.stage.name: each.record["ref"] for each in self.planned if each.record}
+
+    @property
+    def seconds(self) -> float:
+        """First stage start to last record of this run."""
+        times = [event["t"] for event in self.events if event["stage"]]
+        return round(max(times) - min(times), 3) if times else 0.0
+
+    @property
+    def is_rejected(self) -> bool:
+        """Everything ran, and the gate promoted nothing."""
+        version = self.refs.get("register")
+        return version is not None and not version["accepted"]
+
+    def _stage(self, planned: PlannedStage) -> Json:
+        name = planned.stage.name
+        started = [event for event in self.events if event["stage"] == name and event["event"] == "start"]
+        ended = [event for event in self.events if event["stage"] == name and "seconds" in event]
+        return {
+            "name": name,
+            "slot": slot_name(planned),
+            "state": self._state(planned),
+            "why": list(started[-1]["why"]) if started else list(planned.why),
+            "seconds": round(ended[-1]["seconds"], 3) if ended else 0.0,
+            "ref": planned.record["ref"] if planned.record else None,
+        }
+
+    def _state(self, planned: PlannedStage) -> str:
+        """built: by this run. failed: its last word in this run. skipped: it was never reached."""
+        happened = [event["event"] for event in self.events if event["stage"] == planned.stage.name]
+        if "built" in happened:
+            return "built"
+        if planned.record:
+            return "cached"
+        return "failed" if "failed" in happened else "skipped"
+
+
+def slot_name(planned: PlannedStage) -> str | None:
+    """`train/77c1…` in full; None while an upstream data set is unknown."""
+    return f"{planned.stage.name}/{planned.slot.fingerprint}" if planned.slot else None
+
+
+def result(refs: dict[str, Json]) -> Json:
+    """Success per task, safety, export and model version, as far as they are known."""
+    report, export, version = refs.get("evaluate"), refs.get("export"), refs.get("register")
+    found: Json = {"success": {}, "safety": None, "export": None, "model_version": None, "alias": None}
+    if report:
+        found["success"] = {
+            task["task"]: {key: task[key] for key in ("n", "k", "low", "high", "safe")} for task in report["tasks"]
+        }
+        found["safety"] = {key: report[key] for key in ("collisions", "limit_hits", "non_finite")}
+        found["score"] = report["score"]
+        if report["error"] is not None:
+            found["error"] = report["error"]
+            found["baselines"] = {name: error for name, error in report["baselines"]}
+    if export:
+        kept = ("precision", "num_bytes", "action_error", "language_saving", "total_saving")
+        found["export"] = {key: export[key] for key in kept}
+    if version:
+        found["model_version"] = {key: version[key] for key in ("name", "version", "decision")}
+        found["alias"] = version["alias"]
+    return found
+
+
+def success_table(refs: dict[str, Json]) -> "Table | None":
+    """Success per task with 95 % interval; None where nothing was rolled out."""
+    from rich.table import Table
+
+    report = refs.get("evaluate")
+    if not report or not report["tasks"]:
+        return None
+    drawn = Table(box=None, padding=(0, 2), header_style="bold")
+    drawn.add_column("")
+    for title in ("success (95 %)", "safe success", "mean s/episode"):
+        drawn.add_column(title, justify="right")
+    for task in report["tasks"]:
+        interval = f"({100 * task['low']:.0f}–{100 * task['high']:.0f}%)"
+        mean_s = f"{task['seconds']:.1f}"
+        drawn.add_row(task["task"], f"{task['k']}/{task['n']} {interval:>10}", f"{task['safe']}/{task['n']}", mean_s)
+    return drawn
+
+
+def closing_lines(outcome: Outcome) -> list[str]:
+    """What a person reads below the table: figures, and what to do next."""
+    refs, lines = outcome.refs, []
+    if report := refs.get("evaluate"):
+        if report["error"] is not None:
+            rivals = " · ".join(f"{name} {error:.3f}" for name, error in report["baselines"])
+            lines.append(f"  open-loop error {report['error']:.3f} standard deviations · baselines: {rivals}")
+        safety = f"collisions {report['collisions']} · limit hits {report['limit_hits']}"
+        lines.append(f"  safety: {safety} · non-finite {report['non_finite']}")
+    if packed := refs.get("pack"):
+        dataset, checkpoint = refs["ingest"], refs.get("train")
+        line = f"  {dataset['num_episodes']} episodes · {dataset['num_frames']:,} frames"
+        line += f" · fill {100 * packed['fill_rate']:.1f} %"
+        lines.append(line + (f" · loss {checkpoint['loss']:.4f}" if checkpoint else ""))
+    if export := refs.get("export"):
+        lines.append(
+            f"  FP8: language part {100 * export['language_saving']:.1f} % smaller than bf16, whole policy "
+            f"{100 * export['total_saving']:.1f} % · action error {100 * export['action_error']:.1f} % of noise"
+        )
+    if version := refs.get("register"):
+        alias = f" → {version['alias']}" if version["alias"] else " · not promoted"
+        lines.append(f"  {version['name']} v{version['version']}{alias} · {version['decision']}")
+    built = [event for event in outcome.events if event["event"] == "built"]
+    if built:
+        spent = " · ".join(f"{event['stage']} {seconds(event['seconds'])}" for event in built)
+        lines.append(f"  {spent} · {seconds(outcome.seconds)} in all")
+    else:
+        lines.append("  nothing to build: every stage was done before")
+    return [*lines, "", *next_steps(outcome)]
+
+
+def next_steps(outcome: Outcome) -> list[str]:
+    name, version = outcome.recipe, outcome.refs.get("register")
+    steps = [f"  report    ./vlaloop report {name}", "  UI        ./vlaloop up"]
+    steps.append(f"  change    ./vlaloop plan {name} --set train.num_steps=3000")
+    if version and version["alias"]:
+        steps.append(f'  use       mlflow.pyfunc.load_model("models:/{version["name"]}@{version["alias"]}")')
+    return steps

@@ -1,0 +1,89 @@
+"""What a command shows: people read lines on standard output, machines one JSON object on its last line."""
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+DONE, FAILED, WRONG_USE, REJECTED = 0, 1, 2, 3
+"""Exit statuses."""
+
+WRONG_USE_CODES = ("CLI-", "NAME-", "PROFILE-", "RECIPE-")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Screen:
+    """as_json: an object on the last line of standard output, all else on standard error. debug: tracebacks."""
+
+    as_json: bool = False
+    quiet: bool = False
+    debug: bool = False
+
+    @property
+    def console(self) -> "Console":
+        """Where people read; rich leaves colours out by NO_COLOR and when nobody looks."""
+        from rich.console import Console
+
+        stderr = self.as_json or self.quiet
+        return Console(stderr=stderr, highlight=False, soft_wrap=True, quiet=self.quiet)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a person watches a terminal that can be redrawn."""
+        return not self.quiet and self.console.is_terminal
+
+    def line(self, text: str = "") -> None:
+        """A line for people; square brackets are text, not markup."""
+        self.console.print(text, markup=False)
+
+    def show(self, renderable: Any) -> None:
+        """A table or styled text for people."""
+        self.console.print(renderable)
+
+    def answer(self, value: Any) -> None:
+        """The object for machines, in one line."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(value) + "\n")
+            sys.stdout.flush()
+
+    def error(self, error: UserError) -> int:
+        """Tell of an error in one paragraph; returns the exit status."""
+        from rich.console import Console
+
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"error {error}", markup=False)
+        self.answer(error_object(error))
+        return exit_status(error)
+
+
+def error_object(error: UserError) -> dict[str, Any]:
+    """`{"error": {"code", "message", "where", "next"}}`."""
+    told = {"code": error.code, "message": error.message, "where": error.where, "next": error.next_step}
+    return {"error": told}
+
+
+def exit_status(error: UserError) -> int:
+    return WRONG_USE if error.code.startswith(WRONG_USE_CODES) else FAILED
+
+
+def seconds(value: float) -> str:
+    """`4s`, `1m 31s`, `2h 05m`."""
+    whole = round(value)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m {whole % 60:02d}s"
+    return f"{whole // 3600}h {whole % 3600 // 60:02d}m"
+
+
+def size(num_bytes: float) -> str:
+    """`139 kB`, `2.9 GB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if num_bytes < 1000:
+            return f"{num_bytes:.0f} {unit}" if num_bytes >= 10 or unit == "B" else f"{num_bytes:.1f} {unit}"
+        num_bytes /= 1000
+    return f"{num_bytes:.1f} TB"

@@ -1,0 +1,104 @@
+"""Which Prefect server a flow talks to: the one of `up` while it runs, else one of its own that lasts as long as the call.
+
+A flow made with `loop_flow` can be called anywhere (script, terminal, running notebook kernel) without set-up.
+"""
+
+import inspect
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import prefect
+from prefect.context import FlowRunContext
+from prefect.logging.handlers import PrefectConsoleHandler
+from prefect.settings import get_current_settings, temporary_settings
+
+from flows import trace
+from flows.places import Places, places
+from flows.services import ledger
+from flows.services.commands import prefect_home
+
+EPHEMERAL_START_S = 120
+"""A fresh database takes up to a minute to be made; Prefect gives up after 20 s unless told."""
+
+
+class LoopFlow(prefect.Flow[Any, Any]):
+    """A flow whose plain call finds its server by itself; what a worker executes is not touched."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the flow here, in a script or a running kernel, and return its result.
+
+        `lake` and `home`, where the flow takes them, become absolute parameters of the run: whoever executes
+        it again after a Retry, in whatever folder, finds the same places.
+        """
+        if FlowRunContext.get() is not None:
+            return super().__call__(*args, **kwargs)
+        takes = inspect.signature(self.fn).parameters
+        own = {name: value for name, value in kwargs.items() if name in takes}
+        rest = {name: value for name, value in kwargs.items() if name not in takes}
+        given = dict(inspect.signature(self.fn).bind_partial(*args, **own).arguments)
+        where = places_of(given)
+        fixed = {name: str(path) for name, path in asdict(where).items() if name in takes}
+        with prefect_settings(where):
+            return super().__call__(**{**given, **fixed, **rest})
+
+
+def loop_flow(**settings: Any) -> Callable[[Callable[..., Any]], LoopFlow]:
+    """Decorator: `@loop_flow(name="train-loop")`. Takes what `prefect.flow` takes."""
+
+    def decorate(fn: Callable[..., Any]) -> LoopFlow:
+        return LoopFlow(fn, on_running=[_leave_trace], persist_result=False, **settings)
+
+    return decorate
+
+
+@contextmanager
+def prefect_settings(where: Places) -> Iterator[None]:
+    """Settings for flows of this home. A server that the environment names explicitly is left alone."""
+    if get_current_settings().api.url is not None:
+        yield
+        return
+    updates: dict[Any, Any] = {
+        "home": prefect_home(where.home),
+        "api.url": ledger.server_url(where.home),
+        "server.analytics_enabled": False,
+        "server.ephemeral.enabled": True,
+        "server.ephemeral.startup_timeout_seconds": EPHEMERAL_START_S,
+        "server.concurrency.lease_storage": "prefect.server.concurrency.lease_storage.filesystem",
+        "server.logging_level": "ERROR",
+    }
+    prefect_home(where.home).mkdir(parents=True, exist_ok=True)
+    with temporary_settings(updates=updates), _quiet_terminal():
+        yield
+
+
+@contextmanager
+def _quiet_terminal() -> Iterator[None]:
+    """Prefect's chatter stays in the UI's logs; who follows a run on a terminal reads its events."""
+    consoles = [each for each in logging.getLogger().handlers if isinstance(each, PrefectConsoleHandler)]
+    before = [(handler, handler.level) for handler in consoles]
+    logging.getLogger("prefect").addFilter(_is_worth_showing)
+    for handler, _ in before:
+        handler.setLevel(max(handler.level, logging.ERROR))
+    try:
+        yield
+    finally:
+        for handler, level in before:
+            handler.setLevel(level)
+
+
+def _is_worth_showing(record: logging.LogRecord) -> bool:
+    """Starting and stopping a server of one's own is not; it is stopped when the process ends, after all else."""
+    return "temporary server" not in str(record.msg)
+
+
+def places_of(parameters: dict[str, Any]) -> Places:
+    """Where a run with these parameters keeps its lake and its state."""
+    return places(parameters.get("lake"), parameters.get("home"))
+
+
+def _leave_trace(_flow: Any, flow_run: Any, _state: Any) -> None:
+    """Hook of every attempt: who executes the run, so that its death can be noticed."""
+    trace.leave(places_of(flow_run.parameters).home, str(flow_run.id))

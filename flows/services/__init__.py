@@ -1,0 +1,1 @@
+"""What `up` starts and `down` stops: Prefect server, worker, MLflow and the adopter, on this machine only."""

@@ -1,0 +1,107 @@
+"""Whether a recorded process is still the same one: a pid alone may have been given to somebody else.
+
+Standard library only.
+"""
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from data_lake.lease import process_start
+
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Started:
+    """pid and when the kernel started it: together they name one process for good. Empty: it had ended already."""
+
+    pid: int
+    since: str
+
+    @classmethod
+    def now(cls, pid: int) -> "Started":
+        return cls(pid=pid, since=process_start(pid))
+
+    def is_alive(self) -> bool:
+        return bool(self.since) and process_start(self.pid) == self.since
+
+
+def terminate(started: Started, *, grace_s: float) -> bool:
+    """SIGTERM to the whole group that `started` leads, SIGKILL after `grace_s`. False when it had gone already."""
+    if not started.is_alive():
+        return False
+    _signal_group(started, signal.SIGTERM)
+    deadline = time.monotonic() + grace_s
+    while started.is_alive() and time.monotonic() < deadline:
+        _reap(started.pid)
+        time.sleep(0.05)
+    if started.is_alive() or _group_lives(started.pid):
+        _signal_group(started, signal.SIGKILL)
+    _reap(started.pid)
+    return True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Engine:
+    """A process in which Prefect runs one flow run; `home` is the vlaloop home it was started for."""
+
+    pid: int
+    run_id: str
+    home: str
+
+
+def engines() -> list[Engine]:
+    """The Prefect engines of this user on this machine.
+
+    Told by the command and by the run's id in the environment. Jobs that a run has launched inherit the
+    environment, not the command.
+    """
+    entries = PROC.glob("[0-9]*") if PROC.is_dir() else ()
+    return [engine for entry in entries if (engine := _engine(entry)) is not None]
+
+
+def _engine(entry: Path) -> Engine | None:
+    try:
+        command = (entry / "cmdline").read_bytes().split(b"\0")
+        if not {b"prefect.engine", b"prefect.flow_engine"} & set(command):
+            return None
+        variables = (entry / "environ").read_bytes().decode(errors="replace").split("\0")
+    except OSError:  # it ended meanwhile, or belongs to somebody else
+        return None
+    found = dict(variable.partition("=")[::2] for variable in variables)
+    run_id = found.get("PREFECT__FLOW_RUN_ID")
+    if run_id is None or not process_start(int(entry.name)):
+        return None
+    return Engine(pid=int(entry.name), run_id=run_id, home=found.get("VLALOOP_HOME", ""))
+
+
+def _signal_group(started: Started, number: signal.Signals) -> None:
+    """To the group when `started` leads one (every service does), else to it alone."""
+    try:
+        if os.getpgid(started.pid) == started.pid:
+            os.killpg(started.pid, number)
+        else:
+            os.kill(started.pid, number)
+    except ProcessLookupError:
+        # The leader is gone; its group may still have members, and keeps the leader's number until they end.
+        if _group_lives(started.pid):
+            os.killpg(started.pid, number)
+
+
+def _group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _reap(pid: int) -> None:
+    """Collect a child of ours that ended, so that it does not stay as a zombie."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return
