@@ -22,6 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from data_lake.files import replace
 from errors import Transient
 from tasks.registry import MAX_PARAM, Registry, connect
+from tasks.spool import read_lines
 
 FIGURES = ("loss", "lr", "grad_norm", "samples_per_s", "input_wait")
 STEPS_PER_CALL = 150  # MLflow takes at most 1000 metrics a call
@@ -78,14 +79,6 @@ def log_settings(registry: Registry, run_id: str, settings: Mapping[str, Any]) -
             registry.client.set_tag(run_id, f"vlaloop.{name}", value)
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The complete lines of a spool; [] while there is none."""
-    if not path.exists():
-        return []
-    text = path.read_text()
-    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
-
-
 def _metrics(line: Mapping[str, Any]) -> list[Metric]:
     # the line's own time: the same line sent twice is one row in MLflow's table
     return [
@@ -137,12 +130,12 @@ class Forwarder:
         failures = 0
         while not self._closing.wait(self._pause_s(failures)):
             failures = 0 if self._try() else failures + 1
-        for failures in range(3):  # the rest, after training has ended
+        for pause_s in (0.5, 2.0, 0.0):  # the rest, after training has ended
             if self._try():
                 self.pending = False
                 self._send_what_waits()
                 return
-            time.sleep(min(2.0, self._pause_s(failures + 1)))
+            time.sleep(pause_s)
 
     def _pause_s(self, failures: int) -> float:
         """Longer after each failure, at most a minute, with jitter so that runs do not knock together."""

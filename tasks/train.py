@@ -20,6 +20,7 @@ from tasks.launchers import LAUNCHERS, Handle, Job, JobStatus, Launcher
 from tasks.metrics import Forwarder, Spool
 from tasks.runtime import Note, Progress, Runtime, Summary
 from tasks.specs import TrainStage
+from tasks.spool import last_line
 
 WORKER = "tasks.workers.train_worker"
 POLL_S = 0.5
@@ -149,16 +150,6 @@ def follow(
             runtime.report(_progress(line, num_steps))
         time.sleep(poll_s)
     return status
-
-
-def last_line(path: Path, reach: int = 4096) -> dict[str, Any] | None:
-    """The last complete JSON line of a growing file; None while there is none."""
-    if not path.exists():
-        return None
-    with path.open("rb") as stream:
-        stream.seek(max(0, path.stat().st_size - reach))
-        complete = stream.read().split(b"\n")[:-1]
-    return json.loads(complete[-1]) if complete else None
 
 
 def _progress(line: dict[str, Any], num_steps: int) -> Progress:

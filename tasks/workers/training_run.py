@@ -24,6 +24,7 @@ from model_core.training.state import StepRecord, TrainState, fresh_state
 from model_core.training.trainer import Hook, StepInput, StepTiming, fit
 from model_core.transforms import InputTransform
 from model_core.types import TorchBatch
+from tasks.spool import read_lines
 from tasks.workers.parts import cut_rows
 
 FAIL_AT_STEP = "VLALOOP_FAIL_AT_STEP"  # tests only: the job fails once after this many steps
@@ -98,21 +99,29 @@ class StepSource:
 
 
 class MetricLines:
-    """The hook that writes metrics.jsonl: a line per step, flushed; what a resumed run repeats is written again."""
+    """The hook that writes metrics.jsonl, a line per step, flushed. A resumed run starts it with the lines of the
+    steps before, so that this file alone tells of every step."""
 
     def __init__(self, path: Path, resumed_from: Path | None) -> None:
+        earlier = _lines_before(resumed_from) if resumed_from else []
         self._stream = path.open("w")
-        if resumed_from is not None:  # so that this file alone tells of every step
-            for line in (resumed_from / "history.jsonl").read_text().splitlines():
-                self._write(json.loads(line) | {"samples_per_s": None, "input_wait": None})
+        self._stream.writelines(json.dumps(line) + "\n" for line in earlier)
+        self._stream.flush()
 
     def __call__(self, _state: TrainState, record: StepRecord, timing: StepTiming) -> None:
         speed = {"samples_per_s": record.num_samples / timing.total_s, "input_wait": timing.input_s / timing.total_s}
-        self._write(checkpoint.to_json(record) | speed)
-
-    def _write(self, line: dict[str, Any]) -> None:
-        self._stream.write(json.dumps(line | {"time": time.time()}) + "\n")
+        line = checkpoint.to_json(record) | speed | {"time": time.time()}
+        self._stream.write(json.dumps(line) + "\n")
         self._stream.flush()
+
+
+def _lines_before(resumed_from: Path) -> list[dict[str, Any]]:
+    """Lines of the steps in a checkpoint: those that its run wrote; what it had not written, without speeds."""
+    history = [json.loads(line) for line in (resumed_from / "history.jsonl").read_text().splitlines()]
+    unknown = {"samples_per_s": None, "input_wait": None, "time": time.time()}
+    lines = {line["step"]: line | unknown for line in history}
+    lines |= {line["step"]: line for line in read_lines(resumed_from.parents[1] / "metrics.jsonl") if line["step"] in lines}
+    return [lines[step] for step in sorted(lines)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
