@@ -2,17 +2,19 @@
 
 import math
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from data_lake import identity
-from data_lake.refs import EvalReport, ExportRef, ModelVersionRef
+from data_lake.refs import EvalReport, ExportRef, ModelVersionRef, Ref, to_json
 from data_lake.store import Attempt, now
 from tasks.gate import ChampionScore, Check, Decision, decide
 from tasks.lineage import Record, lineage, recipe_of
 from tasks.promotion import Move, Standing, Version, move, settle
 from tasks.registry import Registry, connect, package, steadily
+from tasks.report import build_report
 from tasks.runtime import Runtime, Summary
 from tasks.specs import RegisterStage
 
@@ -25,16 +27,17 @@ def register(
     Everything outside the lake is keyed by the slot's fingerprint, so that a repeat after a crash makes
     nothing twice. Raises Transient while the registry does not answer.
     """
+    clock = time.monotonic()
     registry = connect(runtime.lake, runtime.home)
     chain = lineage(runtime.lake, (export, report))
     protocol = protocol_of(chain)
-    run_id = steadily(lambda: _tracked(registry, chain, report, runtime))
+    runs = steadily(lambda: _tracked(registry, chain, report, runtime))
     tags = _tags(chain, export, report, protocol)
-    published = steadily(lambda: _published(registry, spec.name, export, chain, run_id, tags, out, runtime))
+    published = steadily(lambda: _published(registry, spec.name, export, chain, runs["train"], tags, out, runtime))
     decision = steadily(lambda: _promoted(registry, spec, report, protocol, published, runtime))
     steadily(lambda: registry.describe(published, decision.sentence, decision.alias))
-    runtime.report(_summary(published, decision))
-    return ModelVersionRef(
+    summary = _summary(published, decision)
+    ref = ModelVersionRef(
         uri=out.uri,
         fingerprint=out.fingerprint,
         name=spec.name,
@@ -43,6 +46,26 @@ def register(
         accepted=decision.alias == spec.gate.max_alias,
         decision=decision.sentence,
     )
+    this = _record_to_be(ref, spec, (export, report), summary, chain["evaluate"], time.monotonic() - clock)
+    page = build_report(runtime.lake, {**chain, "register": this})
+    steadily(lambda: registry.client.log_text(runs["evaluate"], page, "report.html"))
+    runtime.report(summary)
+    return ref
+
+
+def _record_to_be(
+    ref: ModelVersionRef, spec: RegisterStage, inputs: tuple[Ref, ...], summary: Summary, like: Record, seconds: float
+) -> Record:
+    """What the record of this stage will say, as far as a report reads it; it is written after the stage."""
+    return {
+        "stage": "register",
+        "label": like["label"],
+        "fingerprint": ref.fingerprint,
+        "identity": {"spec": identity.canonical(spec), "inputs": [each.fingerprint for each in inputs]},
+        "ref": to_json(ref),
+        "summary": {"line": summary.line, "table": summary.table},
+        "provenance": {**like["provenance"], "seconds": seconds, "finished": now()},
+    }
 
 
 def protocol_of(chain: Mapping[str, Record]) -> str:
@@ -57,8 +80,8 @@ def protocol_of(chain: Mapping[str, Record]) -> str:
     return identity.fingerprint(described)
 
 
-def _tracked(registry: Registry, chain: Mapping[str, Record], report: EvalReport, runtime: Runtime) -> str:
-    """Complete the runs of the train and the evaluate slot; the id of the training run."""
+def _tracked(registry: Registry, chain: Mapping[str, Record], report: EvalReport, runtime: Runtime) -> dict[str, str]:
+    """Complete the runs of the train and the evaluate slot; their ids."""
     run_ids = {}
     for stage in ("train", "evaluate"):
         record = chain[stage]
@@ -70,8 +93,8 @@ def _tracked(registry: Registry, chain: Mapping[str, Record], report: EvalReport
     folder = runtime.path(report.uri)
     registry.log_files(run_ids["evaluate"], sorted(folder.glob("*.json")), "")
     registry.log_files(run_ids["evaluate"], sorted(folder.rglob("*.mp4")), "videos")
-    registry.finish(run_ids["evaluate"])
-    return run_ids["train"]
+    registry.client.set_terminated(run_ids["evaluate"])
+    return run_ids
 
 
 def _up_to(chain: Mapping[str, Record], stage: str) -> list[str]:

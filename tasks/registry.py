@@ -32,7 +32,7 @@ from mlflow.types import ParamSchema, ParamSpec, Schema, TensorSpec
 from sqlalchemy.exc import OperationalError
 
 from errors import Transient
-from tasks.promotion import AuditLog, Version, checked_name, digest_of, hashes
+from tasks.promotion import AuditLog, Version, champion, checked_name, digest_of, hashes
 
 ROOT = Path(__file__).resolve().parent.parent
 SERVED_CODE = ("model_core", "errors.py", "lookup.py", "tasks/served_model.py")
@@ -61,8 +61,7 @@ class Registry:
         found = self.client.search_runs([self.experiment_id], f"tags.`{SLOT_TAG}` = '{slot}'", max_results=1)
         if found:
             return found[0].info.run_id
-        run = self.client.create_run(self.experiment_id, tags={SLOT_TAG: slot}, run_name=title)
-        return run.info.run_id
+        return self.client.create_run(self.experiment_id, tags={SLOT_TAG: slot}, run_name=title).info.run_id
 
     def log_settings(self, run_id: str, recipe: Mapping[str, Any]) -> None:
         """The recipe as an artifact, its hash as a parameter (a changed one as a tag: parameters never change)."""
@@ -100,14 +99,12 @@ class Registry:
         for path in files:
             self.client.log_artifact(run_id, str(path), folder)
 
-    def finish(self, run_id: str) -> None:
-        self.client.set_terminated(run_id, "FINISHED")
-
     # --- versions ------------------------------------------------------------------------------------
 
     def versions(self, name: str) -> list[Version]:
         """Complete versions, oldest first."""
-        found = self.client.search_model_versions(f"name = '{checked_name(name)}'")
+        query = f"name = '{checked_name(name)}'"
+        found = steadily(lambda: self.client.search_model_versions(query))
         ready = [each for each in found if each.tags.get(f"{PREFIX}state") == "ready"]
         return sorted((_version(each) for each in ready), key=lambda version: version.number)
 
@@ -183,8 +180,15 @@ class Registry:
     def audit(self, name: str) -> AuditLog:
         return AuditLog(folder=self.lake / "registry" / checked_name(name) / "audit")
 
+    def champion(self, name: str) -> Version | None:
+        """The champion as the audit log has it."""
+        return champion(self, name)
+
     def set_aliases(self, name: str, wanted: Mapping[str, int]) -> None:
-        """Champion goes first and is never absent in between."""
+        """Make the aliases of `name` be `wanted`. Champion goes first and is never absent in between."""
+        steadily(lambda: self._set_aliases(name, wanted))
+
+    def _set_aliases(self, name: str, wanted: Mapping[str, int]) -> None:
         present = self.client.get_registered_model(name).aliases
         for alias, number in wanted.items():
             if str(present.get(alias)) != str(number):

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from data_lake.refs import EvalReport, ExportRef, ModelVersionRef, from_json
 from data_lake.store import Attempt, begin, slot_of
 from errors import Transient, UserError
 from flows import recipe as recipes
-from tasks.promotion import Version, champion, rollback
+from tasks.promotion import Move, Standing, Version, move, rollback, standing
 from tasks.register import register
 from tasks.registry import SLOT_TAG, Registry, connect, tracking_uri
 from tasks.runtime import Report, Runtime, Summary
@@ -73,13 +74,24 @@ def register_once(
 
 
 def present_champion(world: World, name: str) -> Version:
-    found = champion(world.registry, name)
+    found = world.registry.champion(name)
     assert found is not None
     return found
 
 
 def aliases(world: World, name: str) -> dict[str, int]:
     return {k: int(v) for k, v in world.registry.client.get_registered_model(name).aliases.items()}
+
+
+def uploads(world: World, fingerprint: str) -> list[Any]:
+    query = f"tags.`vlaloop.fingerprint` = '{fingerprint}'"
+    return list(world.registry.client.search_logged_models([world.registry.experiment_id], query))
+
+
+def promotion_of(version: Version, found: Standing) -> Move:
+    before = found.champions[-1] if found.champions else None
+    number, fingerprint = version.number, version.fingerprint
+    return Move(action="champion", version=number, fingerprint=fingerprint, before=before, who="w", why="y", at="t")
 
 
 def test_the_first_version_becomes_champion_and_says_why(world: World, name: str) -> None:
@@ -153,7 +165,9 @@ def test_a_kill_after_the_upload_leaves_one_model(world: World, name: str) -> No
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        world.registry.publish(name, out.fingerprint, folder_of(world), run_id="", tags={}, check=killed)
+        world.registry.publish(
+            name, out.fingerprint, world.runtime.path(world.export.uri), run_id="", tags={}, check=killed
+        )
     out.release()
     assert world.registry.versions(name) == []
     (left,) = uploads(world, out.fingerprint)
@@ -187,7 +201,7 @@ def test_a_file_that_came_back_different_makes_no_version(world: World, name: st
     client = Lossy(world.registry.client.tracking_uri, world.registry.client.tracking_uri)
     with pytest.raises(Transient, match="not those that were sent"):
         replace(world.registry, client=client).publish(
-            name, "f" * 16, folder_of(world), run_id="", tags={}, check=lambda: None
+            name, "f" * 16, world.runtime.path(world.export.uri), run_id="", tags={}, check=lambda: None
         )
     assert world.registry.versions(name) == []
 
@@ -214,6 +228,8 @@ def test_runs_carry_settings_data_and_videos(world: World, name: str) -> None:
     (given,) = run.inputs.dataset_inputs
     assert (given.dataset.name, json.loads(given.dataset.source)["version"]) == ("tiny", 1)
     assert len(client.list_artifacts(run.info.run_id, "videos")) == 3
+    page = Path(client.download_artifacts(run.info.run_id, "report.html")).read_text()
+    assert f"{name} v1 → champion" in page
     settings = json.loads(Path(client.download_artifacts(run.info.run_id, "recipe.json")).read_text())
     assert settings["train"]["num_steps"] == 1200
     (version,) = world.registry.versions(name)
@@ -242,6 +258,34 @@ print(both.shape, both.dtype, np.isfinite(both).all(), np.array_equal(both[1:], 
     assert ran.stdout.split("\n")[-2:] == ["(2, 4, 4) float32 True True False", ""], ran.stderr
 
 
+def test_many_at_once_leave_one_champion(world: World, name: str) -> None:
+    for turn in (1, 2, 3):
+        register_once(world, name, turn=turn)
+    versions = world.registry.versions(name)
+
+    def act(number: int) -> None:
+        if number % 3 == 0:
+            rollback(world.registry, name, who=str(number), why="", at="")
+        else:
+            move(world.registry, name, lambda found: promotion_of(versions[number % 3], found))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(act, range(8)))
+    moves = world.registry.audit(name).read()
+    assert len(moves) == 3 + 8
+    assert aliases(world, name) == standing(world.registry, name, moves).aliases
+
+
+def test_no_secret_of_the_environment_is_written_anywhere(
+    world: World, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "canary-8f3a")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary-8f3a")
+    register_once(world, name)
+    root = world.runtime.lake.parent
+    assert [path for path in root.rglob("*") if path.is_file() and b"canary-8f3a" in path.read_bytes()] == []
+
+
 def test_a_longer_or_changed_parameter_loses_nothing(world: World) -> None:
     run_id = world.registry.run_of("train/params", "t")
     world.registry.log_params(run_id, {"long": "x" * 10_000, "lr": 0.1})
@@ -255,12 +299,3 @@ def test_a_longer_or_changed_parameter_loses_nothing(world: World) -> None:
 def test_a_name_that_is_no_name_is_refused(world: World, bad: str) -> None:
     with pytest.raises(UserError, match="REG-001"):
         world.registry.audit(bad)
-
-
-def folder_of(world: World) -> Path:
-    return world.runtime.path(world.export.uri)
-
-
-def uploads(world: World, fingerprint: str) -> list[Any]:
-    query = f"tags.`vlaloop.fingerprint` = '{fingerprint}'"
-    return list(world.registry.client.search_logged_models([world.registry.experiment_id], filter_string=query))
