@@ -24,11 +24,12 @@ def describe(command: Any) -> dict[str, Any]:
 
 
 def parameter(item: Any) -> dict[str, Any]:
+    kind = item.type_descriptor.annotation
     names = [*item.opts, *item.secondary_opts] if isinstance(item, typer.core.TyperOption) else [str(item.name)]
     return {
         "kind": item.param_type_name,
         "names": names,
-        "type": str(item.type_descriptor.annotation),
+        "type": kind.__name__ if isinstance(kind, type) else str(kind),
         "required": item.required,
         "repeated": bool(item.multiple if isinstance(item, typer.core.TyperOption) else item.nargs != 1),
     }

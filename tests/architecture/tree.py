@@ -41,9 +41,10 @@ def definitions(path: Path) -> Iterator[Definition]:
             yield node
 
 
-def imports(path: Path) -> Iterator[tuple[str, int]]:
-    """(dotted module, line) of every import in the file, wherever it stands."""
-    for node in ast.walk(parse(path)):
+def imports(path: Path, *, at_once: bool = False) -> Iterator[tuple[str, int]]:
+    """(dotted module, line) of every import in the file; `at_once`: of those that run with the module itself."""
+    module = parse(path)
+    for node in module.body if at_once else ast.walk(module):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
