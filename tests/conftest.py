@@ -2,6 +2,10 @@
 
 import os
 import shutil
+import subprocess
+import sys
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -68,9 +72,31 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
+def smoke_lake(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(lake, home) in which the recipe `smoke` was built once, undisturbed. To be copied, never changed."""
+    folder = tmp_path_factory.mktemp("smoke")
+    lake, home = folder / "lake", folder / ".vlaloop"
+    command = [sys.executable, "-m", "tests.flows.loop_runner", str(lake), str(home), "undisturbed"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
+    return lake, home
+
+
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Recorded robot data, which the project does not ship; tests that need it are skipped where it is absent."""
     folder = Path(os.environ.get("VLALOOP_SHARED_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"no recorded robot data at {folder} (VLALOOP_SHARED_DATA)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def smoke_lake(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(lake, home) of a finished `smoke` loop, built once for all tests; copy it, never change it."""
+    folder = tmp_path_factory.mktemp("smoke")
+    lake, home = folder / "lake", folder / ".vlaloop"
+    command = [sys.executable, "-m", "tests.flows.loop_runner", str(lake), str(home), "smoke-run"]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr[-4000:]
+    return lake, home
