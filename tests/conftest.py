@@ -4,8 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
