@@ -232,10 +232,9 @@ def test_runs_carry_settings_data_and_videos(world: World, name: str) -> None:
     assert f"{name} v1 → champion" in page
     settings = json.loads(Path(client.download_artifacts(run.info.run_id, "recipe.json")).read_text())
     assert settings["train"]["num_steps"] == 1200
-    (version,) = world.registry.versions(name)
     trained = client.get_run(client.get_model_version(name, "1").run_id or "")
     assert trained.data.tags[SLOT_TAG].startswith("train/")
-    assert version.tags["dataset"] == "tiny@1"
+    assert world.registry.versions(name)[0].tags["dataset"] == "tiny@1"
 
 
 def test_a_stranger_loads_the_champion_and_it_acts(world: World, name: str, tmp_path: Path) -> None:
@@ -264,7 +263,7 @@ def test_many_at_once_leave_one_champion(world: World, name: str) -> None:
     versions = world.registry.versions(name)
 
     def act(number: int) -> None:
-        if number % 3 == 0:
+        if number in (2, 5):
             rollback(world.registry, name, who=str(number), why="", at="")
         else:
             move(world.registry, name, lambda found: promotion_of(versions[number % 3], found))
