@@ -87,14 +87,3 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no recorded robot data at {folder} (VLALOOP_SHARED_DATA)")
     return folder
-
-
-@pytest.fixture(scope="session")
-def smoke_lake(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """(lake, home) of a finished `smoke` loop, built once for all tests; copy it, never change it."""
-    folder = tmp_path_factory.mktemp("smoke")
-    lake, home = folder / "lake", folder / ".vlaloop"
-    command = [sys.executable, "-m", "tests.flows.loop_runner", str(lake), str(home), "smoke-run"]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr[-4000:]
-    return lake, home
