@@ -52,9 +52,14 @@ def export(
     written = write(source, folder, spec.export.precision)
     out.check()
     error = measure(source, folder, SampleTable(runtime.path(preprocessed.uri)), spec.export, runtime)
-    table = {**asdict(error), "action_error": error.mean, "max_action_error": spec.export.max_action_error,
-             "language_saving": written.language_saving, "total_saving": written.total_saving,
-             "layers": [asdict(layer) for layer in written.layers]}
+    table = {
+        **asdict(error),
+        "action_error": error.mean,
+        "max_action_error": spec.export.max_action_error,
+        "language_saving": written.language_saving,
+        "total_saving": written.total_saving,
+        "layers": [asdict(layer) for layer in written.layers],
+    }
     (folder / "error.json").write_text(json.dumps(table, indent=1))
     if not error.mean <= spec.export.max_action_error:
         raise _refusal(error, written, spec.export, folder)
@@ -125,7 +130,9 @@ def _refusal(error: ActionError, written: Written, spec: ExportSpec, folder: Pat
         "EXPORT-001",
         f"the action error {error.mean:.4f} on {error.num_samples} {error.samples} samples is above "
         f"export.max_action_error = {spec.max_action_error}",
-        where=f"largest weight errors: {layers}; all in {folder / 'error.json'}" if layers else str(folder / "error.json"),
+        where=f"largest weight errors: {layers}; all in {folder / 'error.json'}"
+        if layers
+        else str(folder / "error.json"),
         done="nothing is registered; the checkpoint is intact",
         next_step="train longer, raise export.max_action_error, or set export.precision to none",
     )

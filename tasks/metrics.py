@@ -1,4 +1,4 @@
-"""Training metrics on their way to MLflow. The job's metrics.jsonl is the spool; MLflow may be away for as long as it likes.
+"""Training metrics on their way to MLflow: metrics.jsonl is the spool, so MLflow may be away for as long as it likes.
 
 A line goes out at most once: forwarding continues after the last step that MLflow has. What could not be sent
 when training ended is noted at home, and the next forwarder sends it.
@@ -52,7 +52,9 @@ def forward(registry: Registry, spool: Spool) -> int:
         registry.client.log_batch(run_id, metrics=[metric for line in part for metric in _metrics(line)])
     for line in lines:
         if line["skipped"]:  # an event: NaN as a metric would break MLflow's pages
-            registry.client.set_tag(run_id, f"event.step-{line['step']:06d}", "loss or gradient not finite, step skipped")
+            registry.client.set_tag(
+                run_id, f"event.step-{line['step']:06d}", "loss or gradient not finite, step skipped"
+            )
     return len(lines)
 
 
@@ -100,7 +102,12 @@ class Forwarder:
     """Forwards a spool every few seconds from a thread of its own. Never raises, never holds training up."""
 
     def __init__(
-        self, spool: Spool, *, lake: Path, home: Path, period_s: float = PERIOD_S,
+        self,
+        spool: Spool,
+        *,
+        lake: Path,
+        home: Path,
+        period_s: float = PERIOD_S,
         connect: Callable[[Path, Path], Registry] = connect,
     ) -> None:
         self._spool, self._lake, self._home, self._period_s = spool, lake, home, period_s

@@ -129,7 +129,13 @@ def _submit(
 
 
 def follow(
-    job: Submitted, num_steps: int, *, out: Attempt, runtime: Runtime, poll_s: float = POLL_S, silence_s: float = SILENCE_S
+    job: Submitted,
+    num_steps: int,
+    *,
+    out: Attempt,
+    runtime: Runtime,
+    poll_s: float = POLL_S,
+    silence_s: float = SILENCE_S,
 ) -> JobStatus:
     """Report progress until the job has ended; returns how. Raises `Transient` when it is silent for too long.
 
@@ -166,15 +172,24 @@ def _failure(job: Submitted, status: JobStatus, slot: Path) -> Exception:
         told = json.loads(note.read_text())
         if told["transient"]:
             return Transient(told["message"])
-        return UserError(told["code"], told["message"], where=told["where"], done=told["done"],
-                         next_step=told["next_step"] or f"read {log}")
+        return UserError(
+            told["code"],
+            told["message"],
+            where=told["where"],
+            done=told["done"],
+            next_step=told["next_step"] or f"read {log}",
+        )
     code = status.exit_code
     if code is None or code < 0 or job.handle["launcher"] == "torchrun":
         how = "was lost" if code is None else f"ended with status {code}"
         return Transient(f"the training job {how}; the next attempt resumes from its last checkpoint ({log})")
     tail = "\n".join(status.log_tail.splitlines()[-12:])
-    return UserError("TRAIN-001", f"the training job ended with status {code}:\n{tail}", where=str(log),
-                     next_step="mend the cause and run again: training resumes from its last checkpoint")
+    return UserError(
+        "TRAIN-001",
+        f"the training job ended with status {code}:\n{tail}",
+        where=str(log),
+        next_step="mend the cause and run again: training resumes from its last checkpoint",
+    )
 
 
 def _forwarder(job: Submitted, spec: TrainStage, out: Attempt, runtime: Runtime) -> Forwarder:

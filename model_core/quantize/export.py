@@ -112,7 +112,9 @@ def read_tensors(path: Path, dtype: torch.dtype = torch.float32) -> dict[str, Te
     """All weights of an export or checkpoint by name, quantised ones expanded to `dtype`; the rest as stored."""
     with safe_open(path, framework="pt") as stored:
         names = set(stored.keys())
-        plain = {name for name in names if not (name.endswith(SCALE_SUFFIX) and name.removesuffix(SCALE_SUFFIX) in names)}
+        plain = {
+            name for name in names if not (name.endswith(SCALE_SUFFIX) and name.removesuffix(SCALE_SUFFIX) in names)
+        }
         return {
             name: dequantise(stored.get_tensor(name), stored.get_tensor(name + SCALE_SUFFIX), dtype)
             if name + SCALE_SUFFIX in names

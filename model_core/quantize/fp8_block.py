@@ -46,8 +46,10 @@ def dequantise(float8: Tensor, scale_inv: Tensor, dtype: torch.dtype = torch.flo
     out_dim, in_dim = float8.shape
     expected = (-(-out_dim // BLOCK), -(-in_dim // BLOCK))
     if tuple(scale_inv.shape) != expected:
-        raise UserError("EXPORT-003", f"multipliers {tuple(scale_inv.shape)} for a weight {tuple(float8.shape)}: "
-                        f"expected {expected}")
+        raise UserError(
+            "EXPORT-003",
+            f"multipliers {tuple(scale_inv.shape)} for a weight {tuple(float8.shape)}: expected {expected}",
+        )
     spread = scale_inv.repeat_interleave(BLOCK, 0)[:out_dim].repeat_interleave(BLOCK, 1)[:, :in_dim]
     return (float8.to(torch.float32) * spread).to(dtype)
 

@@ -72,7 +72,7 @@ def restore(directory: Path, state: TrainState) -> None:
         raise UserError("TRAIN-005", f"the checkpoint is of another model: {', '.join(odd[:5])}", where=str(directory))
     state.model.load_state_dict(weights)
     average = load_file(directory / "ema.safetensors")
-    state.ema = {name: average[name] for name in state.ema}
+    state.ema = {name: average[name].to(held.device) for name, held in state.ema.items()}
     _load_optimizer(state, load_file(directory / "optimizer.safetensors"))
     for name in ("step", "samples_seen", "updates", "skipped_in_row", "sample_digest"):
         setattr(state, name, counters[name])
@@ -80,7 +80,7 @@ def restore(directory: Path, state: TrainState) -> None:
     state.history = [_from_json(json.loads(line)) for line in lines]
 
 
-def newest_complete(roots: Iterable[Path], on_torn: Callable[[str], None] = print) -> Path | None:
+def newest_complete(roots: Iterable[Path], on_torn: Callable[[str], object]) -> Path | None:
     """The complete checkpoint with the highest step under any of `roots`; None when there is none.
 
     `on_torn` is told, one sentence each, of newer ones that were passed over and why.
@@ -129,12 +129,15 @@ def file_digest(path: Path) -> str:
 
 def to_json(record: StepRecord) -> dict[str, Any]:
     """A record as strict JSON: null where a number is not finite."""
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value
-            for key, value in asdict(record).items()}
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in asdict(record).items()
+    }
 
 
 def _from_json(line: dict[str, Any]) -> StepRecord:
-    return StepRecord(**{key: math.nan if value is None else value for key, value in line.items()})
+    numbers: dict[str, Any] = {key: math.nan if value is None else value for key, value in line.items()}
+    return StepRecord(**numbers)
 
 
 def _contiguous(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -154,7 +157,7 @@ def _load_optimizer(state: TrainState, tensors: dict[str, Tensor]) -> None:
     by_name = dict(state.model.named_parameters())
     for full_name, value in tensors.items():
         key, name = full_name.split(".", 1)
-        state.optimizer.state[by_name[name]][key] = value
+        state.optimizer.state[by_name[name]][key] = value.to(by_name[name].device)
 
 
 def _counters(state: TrainState) -> dict[str, Any]:
@@ -174,8 +177,11 @@ def _counters(state: TrainState) -> dict[str, Any]:
 def _refuse_non_finite(name: str, tensors: dict[str, Tensor]) -> None:
     for key, tensor in tensors.items():
         if tensor.is_floating_point() and not torch.isfinite(tensor).all():
-            raise UserError("TRAIN-004", f"{key} in {name} is not finite; no checkpoint is written",
-                            next_step="lower train.learning_rate or train.clip_norm; earlier checkpoints are intact")
+            raise UserError(
+                "TRAIN-004",
+                f"{key} in {name} is not finite; no checkpoint is written",
+                next_step="lower train.learning_rate or train.clip_norm; earlier checkpoints are intact",
+            )
 
 
 def _write_manifest(directory: Path) -> None:

@@ -49,9 +49,10 @@ def clip(grads: list[Tensor], max_norm: float) -> float:
 
     A norm that is not finite scales nothing: the caller skips the step.
     """
-    norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads))).item()
+    norm = torch.nn.utils.get_total_norm(grads).item()
     if max_norm < norm < float("inf"):
-        torch._foreach_mul_(grads, max_norm / (norm + 1e-6))
+        for grad in grads:
+            grad.mul_(max_norm / (norm + 1e-6))
     return norm
 
 
@@ -65,8 +66,8 @@ def update_average(average: dict[str, Tensor], model: nn.Module, decay: float, u
     """average += (1 - d) (weights - average), d = min(decay, (1 + updates) / (10 + updates)): young averages
     follow closely. What is not floating point is copied."""
     weight = 1.0 - min(decay, (1 + updates) / (10 + updates))
-    current = model.state_dict()
-    moving = [name for name, value in current.items() if value.is_floating_point()]
-    torch._foreach_lerp_([average[name] for name in moving], [current[name] for name in moving], weight)
-    for name in current.keys() - set(moving):
-        average[name].copy_(current[name])
+    for name, value in model.state_dict().items():
+        if value.is_floating_point():
+            average[name].lerp_(value, weight)
+        else:
+            average[name].copy_(value)

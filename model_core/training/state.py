@@ -27,7 +27,8 @@ class StepRecord:
 
 @dataclass(slots=True, kw_only=True)
 class TrainState:
-    """`step` is the number of steps done. `skipped_in_row` counts non-finite steps since the last good one.
+    """`model` is a policy's network with `loss(part, noise_NKHA, time_NK) -> (N,)`. `step` is the number of steps done.
+    `skipped_in_row` counts non-finite steps since the last good one.
 
     `sample_digest` chains SHA-256 over the sample ids of all steps, so equal digests prove equal order.
     """
@@ -41,6 +42,11 @@ class TrainState:
     skipped_in_row: int = 0
     sample_digest: str = ""
     history: list[StepRecord] = field(default_factory=list)
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where its weights are."""
+    return next(model.parameters()).device
 
 
 def fresh_state(model: nn.Module, spec: TrainSpec) -> TrainState:

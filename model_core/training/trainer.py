@@ -23,7 +23,7 @@ from model_core.training.checkpoint import restore
 from model_core.training.draws import draw
 from model_core.training.optim import clip, gradients, sum_over_ranks, update_average
 from model_core.training.schedule import learning_rate
-from model_core.training.state import StepRecord, TrainState
+from model_core.training.state import StepRecord, TrainState, device_of
 
 MAX_SKIPPED_IN_ROW = 10
 
@@ -44,7 +44,7 @@ class StepInput:
 
     step: int
     sample_ids: np.ndarray
-    parts: Sequence[Any]
+    parts: Sequence[Part]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,12 +98,12 @@ def train_step(state: TrainState, spec: TrainSpec, step_input: StepInput, action
         raise ValueError(f"the loader gave step {step_input.step} where {state.step} was due")
     rate = learning_rate(state.step, peak=spec.learning_rate, warmup_steps=spec.warmup_steps, num_steps=spec.num_steps)
     state.optimizer.zero_grad(set_to_none=True)
-    total = torch.zeros((), dtype=torch.float64)
+    total = torch.zeros((), dtype=torch.float64, device=device_of(state.model))
     num_samples = len(step_input.sample_ids)
     for part in step_input.parts:
         losses_N = sample_losses(state, spec, part, action_shape)
         (losses_N.sum() / num_samples).backward()
-        total += losses_N.detach().sum(dtype=torch.float64).cpu() / num_samples
+        total += losses_N.detach().sum(dtype=torch.float64) / num_samples
     grads = gradients(state.model)
     sum_over_ranks(grads)
     sum_over_ranks([total])
@@ -118,13 +118,14 @@ def train_step(state: TrainState, spec: TrainSpec, step_input: StepInput, action
     return _advance(state, step_input.sample_ids, loss=total.item(), norm=norm, rate=rate, skipped=skipped)
 
 
-def sample_losses(state: TrainState, spec: TrainSpec, part: Any, action_shape: tuple[int, int]) -> Tensor:
+def sample_losses(state: TrainState, spec: TrainSpec, part: Part, action_shape: tuple[int, int]) -> Tensor:
     """(N,) losses of one part, with the noise and times that belong to its samples at this step."""
     horizon, action_dim = action_shape
     noise_NKHA, time_NK = draw(
         spec.seed, state.step, part.sample_ids, num_draws=spec.num_draws, horizon=horizon, action_dim=action_dim
     )
-    return state.model.loss(part, torch.from_numpy(noise_NKHA), torch.from_numpy(time_NK))
+    policy: Any = state.model
+    return policy.loss(part, torch.from_numpy(noise_NKHA), torch.from_numpy(time_NK))
 
 
 def _advance(
@@ -132,8 +133,15 @@ def _advance(
 ) -> StepRecord:
     chained = state.sample_digest.encode() + np.ascontiguousarray(sample_ids, "<i8").tobytes()
     state.sample_digest = hashlib.sha256(chained).hexdigest()
-    record = StepRecord(step=state.step, loss=loss, lr=rate, grad_norm=norm, num_samples=len(sample_ids),
-                        sample_digest=state.sample_digest, skipped=skipped)
+    record = StepRecord(
+        step=state.step,
+        loss=loss,
+        lr=rate,
+        grad_norm=norm,
+        num_samples=len(sample_ids),
+        sample_digest=state.sample_digest,
+        skipped=skipped,
+    )
     state.step += 1
     state.samples_seen += len(sample_ids)
     state.skipped_in_row = state.skipped_in_row + 1 if skipped else 0

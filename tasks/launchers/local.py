@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from errors import Transient
 from tasks.launchers import Handle, Job, JobStatus
@@ -35,8 +36,12 @@ class LocalLauncher:
 
     def plan(self, job: Job) -> Handle:
         return {
-            "launcher": self.name, "job_id": job.job_id, "directory": str(job.directory),
-            "node": platform.node(), "boot": _boot(), "submitted": time.time(),
+            "launcher": self.name,
+            "job_id": job.job_id,
+            "directory": str(job.directory),
+            "node": platform.node(),
+            "boot": _boot(),
+            "submitted": time.time(),
         }
 
     def submit(self, job: Job) -> Handle:
@@ -49,8 +54,13 @@ class LocalLauncher:
         with (job.directory / "log.txt").open("ab") as log:
             started = subprocess.run(
                 [sys.executable, "-m", "tasks.launchers.supervise", str(job.directory)],
-                cwd=root, env=os.environ | settings, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, check=False,
+                cwd=root,
+                env=os.environ | settings,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                check=False,
             )
         handle = self.plan(job)
         deadline = time.monotonic() + START_S
@@ -108,7 +118,7 @@ def _alive(handle: Handle) -> bool:
     return bool(members(handle))  # the supervisor alone may have been killed
 
 
-def _signed_in(handle: Handle) -> dict:
+def _signed_in(handle: Handle) -> dict[str, Any]:
     """The supervisor's own note, {} until it has written it."""
     note = _read(Path(handle["directory"]) / "supervisor.json")
     return note if note.get("job_id") == handle["job_id"] else {}
@@ -119,7 +129,7 @@ def _boot() -> str:
     return _text(Path("/proc/sys/kernel/random/boot_id")).strip()
 
 
-def _read(path: Path) -> dict:
+def _read(path: Path) -> dict[str, Any]:
     text = _text(path)
     return json.loads(text) if text else {}
 

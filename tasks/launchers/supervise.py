@@ -47,8 +47,9 @@ def write_json(path: Path, content: object) -> None:
 def main(directory: Path) -> int:
     """Run the command of `directory`; returns its exit code, 128 + n for signal n."""
     job = json.loads((directory / "command.json").read_text())
-    write_json(directory / "supervisor.json",
-               {"job_id": job["job_id"], "pid": os.getpid(), "started": start_time(os.getpid())})
+    write_json(
+        directory / "supervisor.json", {"job_id": job["job_id"], "pid": os.getpid(), "started": start_time(os.getpid())}
+    )
     with (directory / "log.txt").open("ab") as log:
         child = subprocess.Popen(job["command"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 

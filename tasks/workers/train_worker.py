@@ -6,6 +6,7 @@ step), beat (changes while it lives) and error.json (why it failed).
 
 import argparse
 import json
+import logging
 import os
 import sys
 import threading
@@ -25,6 +26,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="train_worker", description=__doc__)
     parser.add_argument("--job", type=Path, required=True)
     job_path = parser.parse_args(arguments).job
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     rank = int(os.environ.get("RANK", "0"))
     if rank == 0:
         threading.Thread(target=_beat, args=(job_path.parent / "beat",), daemon=True).start()
@@ -49,8 +51,13 @@ def _beat(path: Path) -> None:
 def _told(error: Exception) -> dict[str, Any]:
     told = {"transient": isinstance(error, Transient), "code": "TRAIN-001", "where": "", "done": "", "next_step": ""}
     if isinstance(error, UserError):
-        return told | {"code": error.code, "message": error.message, "where": error.where, "done": error.done,
-                       "next_step": error.next_step}
+        return told | {
+            "code": error.code,
+            "message": error.message,
+            "where": error.where,
+            "done": error.done,
+            "next_step": error.next_step,
+        }
     return told | {"message": f"the training job failed: {type(error).__name__}: {error}"}
 
 

@@ -1,6 +1,7 @@
 """One rank of a training run, put together: loader, policy and trainer, with checkpoints and metrics as hooks."""
 
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +28,9 @@ from model_core.types import TorchBatch
 from tasks.spool import read_lines
 from tasks.workers.parts import cut_rows
 
+CPU = torch.device("cpu")
+log = logging.getLogger(__name__)
+
 FAIL_AT_STEP = "VLALOOP_FAIL_AT_STEP"  # tests only: the job fails once after this many steps
 
 
@@ -44,24 +48,27 @@ class Place:
         return self.output / "checkpoints"
 
     def newest_checkpoint(self) -> Path | None:
-        return checkpoint.newest_complete([self.checkpoints, *(path / "checkpoints" for path in self.earlier)])
+        return checkpoint.newest_complete(
+            [self.checkpoints, *(path / "checkpoints" for path in self.earlier)], log.warning
+        )
 
 
 def run(job: dict[str, Any], *, rank: int, world: int) -> None:
     """Train as `job` says (tasks/train.py writes it), from the newest complete checkpoint of any attempt."""
     torch.set_num_threads(job["threads"])
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if torch.cuda.is_available() else CPU
     if world > 1:
-        dist.init_process_group("gloo", rank=rank, world_size=world)
+        dist.init_process_group("gloo" if device == CPU else "nccl", rank=rank, world_size=world)
     spec = TrainSpec(**job["train"])
     place = Place(output=Path(job["output"]), earlier=tuple(map(Path, job["earlier"])), rank=rank, world=world)
     folder = Path(job["preprocessed"])
     loader = Loader(folder, Packing.load(Path(job["packed"])), seed=spec.seed, rows_per_step=spec.rows_per_step)
     torch.manual_seed(spec.seed)
-    bound = bind(job["policy"], loader.table.card, folder, spec.attention)
+    bound = bind(job["policy"], loader.table.card, folder, spec.attention, device)
     source = StepSource(loader=loader, bound=bound, rows_per_part=job["micro_batch_rows"], place=place)
     state = fresh_state(bound.model, spec)
     found = place.newest_checkpoint()
-    print(f"rank {rank} of {world}: {sum(p.numel() for p in bound.model.parameters()):,} parameters; from {found or 'the beginning'}", flush=True)
+    log.info("rank %d of %d, %d parameters, from %s", rank, world, _size(bound.model), found or "the beginning")
     hooks = [_fail_once(place)]
     if rank == 0:
         hooks.insert(0, MetricLines(place.output / "metrics.jsonl", found))
@@ -120,7 +127,9 @@ def _lines_before(resumed_from: Path) -> list[dict[str, Any]]:
     history = [json.loads(line) for line in (resumed_from / "history.jsonl").read_text().splitlines()]
     unknown = {"samples_per_s": None, "input_wait": None, "time": time.time()}
     lines = {line["step"]: line | unknown for line in history}
-    lines |= {line["step"]: line for line in read_lines(resumed_from.parents[1] / "metrics.jsonl") if line["step"] in lines}
+    lines |= {
+        line["step"]: line for line in read_lines(resumed_from.parents[1] / "metrics.jsonl") if line["step"] in lines
+    }
     return [lines[step] for step in sorted(lines)]
 
 
@@ -129,6 +138,7 @@ class Bound:
     """A fresh policy that fits the data, and what turns the loader's batches into its own."""
 
     model: nn.Module
+    device: torch.device
     policy_json: dict[str, Any]
     assets: dict[str, bytes]
     transform: InputTransform
@@ -139,16 +149,24 @@ class Bound:
         return self.transform.policy.action_horizon, self.transform.card["action_dim"]
 
     def collate(self, batch: Batch) -> TorchBatch:
-        return to_training_inputs(batch, self.transform)
+        return to_training_inputs(batch, self.transform, self.device)
 
 
-def bind(policy: dict[str, Any], card: dict[str, Any], folder: Path, attention: str) -> Bound:
+def _size(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def bind(
+    policy: dict[str, Any], card: dict[str, Any], folder: Path, attention: str, device: torch.device = CPU
+) -> Bound:
     """The policy that a spec (as JSON) describes, for data with this card; `folder` holds its tokenizer, if any."""
     transform = InputTransform(card, policy_from_json(policy), folder)
     file = card["tokenizer"].get("file")
     assets = {file: (folder / file).read_bytes()} if file else {}
-    model = build_model(transform, attention)
-    return Bound(model=model, policy_json={"policy": policy, "card": card}, assets=assets, transform=transform)
+    model = build_model(transform, attention).to(device)
+    return Bound(
+        model=model, device=device, policy_json={"policy": policy, "card": card}, assets=assets, transform=transform
+    )
 
 
 def _saver(place: Place, bound: Bound) -> Callable[[TrainState], None]:

@@ -25,12 +25,30 @@ from tasks.specs import ExportStage, TrainStage
 SIZE, DIM, EPISODES, LENGTH = 16, 4, 6, 8
 POLICY = PolicySpec(
     inputs=InputSpec(views=("top", "corner"), image_size=SIZE, state="token", tokenizer="words", max_text_tokens=4),
-    vision="conv", patch_size=8, vision_width=8, prefix_width=32, suffix_width=16, depth=2, num_heads=2,
-    num_kv_heads=1, head_dim=8, action_horizon=4, normalisation="mean_std",
+    vision="conv",
+    patch_size=8,
+    vision_width=8,
+    prefix_width=32,
+    suffix_width=16,
+    depth=2,
+    num_heads=2,
+    num_kv_heads=1,
+    head_dim=8,
+    action_horizon=4,
+    normalisation="mean_std",
 )
 TRAIN = TrainSpec(
-    num_steps=20, rows_per_step=2, num_draws=2, learning_rate=3e-3, warmup_steps=2, weight_decay=0.01, clip_norm=1.0,
-    ema_decay=0.9, seed=0, attention="sdpa_segments", checkpoint_every=4,
+    num_steps=20,
+    rows_per_step=2,
+    num_draws=2,
+    learning_rate=3e-3,
+    warmup_steps=2,
+    weight_decay=0.01,
+    clip_norm=1.0,
+    ema_decay=0.9,
+    seed=0,
+    attention="sdpa_segments",
+    checkpoint_every=4,
 )
 STAGE = TrainStage(train=TRAIN, policy=POLICY)
 EXPORT = ExportStage(export=ExportSpec(precision="fp8_block128", max_action_error=0.2, num_samples=6, denoise_steps=3))
@@ -47,7 +65,9 @@ class SmallLake:
     reports: list[Report]
 
     def attempt(self, stage: str, spec: Any, *refs: Ref, version: int = 1) -> Attempt:
-        begun = begin(slot_of(self.runtime.lake, stage, version, spec, refs), run_id="r", lease_s=60, on_wait=lambda _: None)
+        begun = begin(
+            slot_of(self.runtime.lake, stage, version, spec, refs), run_id="r", lease_s=60, on_wait=lambda _: None
+        )
         assert begun is not None
         return begun
 
@@ -85,10 +105,17 @@ def make(root: Path, *, heldout: int = 1) -> SmallLake:
     packing.save(packed)
     return SmallLake(
         runtime=runtime,
-        preprocessed=PreprocessedRef(uri="preprocess/p", fingerprint="p", num_samples=len(ids),
-                                     num_heldout=heldout * LENGTH, num_views=2),
-        packed=PackedRef(uri="pack/k", fingerprint="k", num_samples=len(ids), num_rows=packing.num_rows,
-                         tokens_per_row=60, fill_rate=packing.fill_rate),
+        preprocessed=PreprocessedRef(
+            uri="preprocess/p", fingerprint="p", num_samples=len(ids), num_heldout=heldout * LENGTH, num_views=2
+        ),
+        packed=PackedRef(
+            uri="pack/k",
+            fingerprint="k",
+            num_samples=len(ids),
+            num_rows=packing.num_rows,
+            tokens_per_row=60,
+            fill_rate=packing.fill_rate,
+        ),
         reports=reports,
     )
 
@@ -123,8 +150,15 @@ def _columns(heldout: int) -> dict[str, list[Any]]:
 
 
 def _card(proprio: np.ndarray, actions: np.ndarray) -> dict[str, Any]:
-    inputs = {"views": list(POLICY.inputs.views), "image_size": SIZE, "sight": "full", "state": "token",
-              "tokenizer": "words", "max_text_tokens": 4, "sentencepiece_model": None}
+    inputs = {
+        "views": list(POLICY.inputs.views),
+        "image_size": SIZE,
+        "sight": "full",
+        "state": "token",
+        "tokenizer": "words",
+        "max_text_tokens": 4,
+        "sentencepiece_model": None,
+    }
     return {
         "inputs": inputs,
         "embodiment": "metaworld_sawyer",

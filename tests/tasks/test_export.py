@@ -43,7 +43,9 @@ def trained(lake: SmallLake) -> CheckpointRef:
     root = lake.runtime.lake / "train" / "t" / "attempts" / "1" / "checkpoints"
     state = fresh_state(bound.model, TRAIN)
     place = checkpoint.save(root, state, policy=bound.policy_json, assets=bound.assets)
-    return CheckpointRef(uri=place.relative_to(lake.runtime.lake).as_posix(), fingerprint="t", step=0, samples_seen=0, loss=0)
+    return CheckpointRef(
+        uri=place.relative_to(lake.runtime.lake).as_posix(), fingerprint="t", step=0, samples_seen=0, loss=0
+    )
 
 
 def run(lake: SmallLake, trained: CheckpointRef, **changed: object) -> tuple[object, Path]:
@@ -66,7 +68,10 @@ def test_the_language_part_shrinks_and_everything_else_keeps_its_bytes(lake: Sma
         "language.tail.attention.kv.weight",
     }
     assert {name for name in before if name.startswith("language.") and name not in language} == {
-        "language.embed.weight", "language.layers.0.norm1.weight", "language.layers.0.norm2.weight", "language.tail.norm1.weight",
+        "language.embed.weight",
+        "language.layers.0.norm1.weight",
+        "language.layers.0.norm2.weight",
+        "language.tail.norm1.weight",
     }
     for name in before.keys() - language:
         assert torch.equal(before[name], after[name]), name
@@ -122,8 +127,11 @@ def test_multipliers_along_the_wrong_axis_are_caught(lake: SmallLake, trained: C
 def test_checkpoint_and_export_load_as_policies_and_act_alike(lake: SmallLake, trained: CheckpointRef) -> None:
     ref, _ = run(lake, trained)
     seen = [
-        Observation(views={"top": np.full((SIZE, SIZE, 3), 90, np.uint8)}, proprio=np.zeros(DIM, np.float32),
-                    instruction=INSTRUCTIONS[0])
+        Observation(
+            views={"top": np.full((SIZE, SIZE, 3), 90, np.uint8)},
+            proprio=np.zeros(DIM, np.float32),
+            instruction=INSTRUCTIONS[0],
+        )
     ]
     noise = np.random.default_rng(0).standard_normal((1, POLICY.action_horizon, DIM), np.float32)
     left, right = (Policy.load(lake.runtime.path(uri)).act(seen, noise, 3) for uri in (trained.uri, ref.uri))

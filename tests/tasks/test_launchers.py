@@ -45,7 +45,9 @@ def test_every_launcher_plans_the_handle_that_it_returns(name: str, tmp_path: Pa
     assert launcher.attach(handle | {"submitted": time.time() - 60}).state == "lost"
 
 
-@pytest.mark.parametrize(("script", "state", "code"), [("exit 0", "succeeded", 0), ("exit 3", "failed", 3), ("kill -9 $$", "failed", -9)])
+@pytest.mark.parametrize(
+    ("script", "state", "code"), [("exit 0", "succeeded", 0), ("exit 3", "failed", 3), ("kill -9 $$", "failed", -9)]
+)
 def test_a_stranger_learns_how_a_job_ended(script: str, state: str, code: int, tmp_path: Path) -> None:
     handle = LAUNCHER.submit(job_of(tmp_path, f"echo working; {script}"))
     status = wait(handle, state)
@@ -54,12 +56,22 @@ def test_a_stranger_learns_how_a_job_ended(script: str, state: str, code: int, t
 
 
 def test_a_job_survives_kill_9_of_its_parent(tmp_path: Path) -> None:
-    parent = subprocess.Popen([sys.executable, "-c", f"""
+    parent = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"""
 import json, sys, time
 from pathlib import Path
 from tests.tasks.test_launchers import LAUNCHER, job_of
-print(json.dumps(LAUNCHER.submit(job_of(Path({str(tmp_path)!r}), "sleep 1; echo survived"))), flush=True); time.sleep(60)
-"""], stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])})
+print(json.dumps(LAUNCHER.submit(job_of(Path({str(tmp_path)!r}), "sleep 1; echo survived"))), flush=True)
+time.sleep(60)
+""",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+    )
     assert parent.stdout is not None
     handle = json.loads(parent.stdout.readline())
     parent.kill()
@@ -90,14 +102,19 @@ def test_a_job_whose_supervisor_alone_was_killed_still_counts_as_running_until_i
 def test_another_process_with_the_same_pid_is_not_the_job(tmp_path: Path) -> None:
     handle = LAUNCHER.submit(job_of(tmp_path, "exit 0"))
     wait(handle, "succeeded")
+    while members(handle):  # the supervisor may not be quite gone
+        time.sleep(0.01)
     directory = Path(handle["directory"])
     (directory / "exit.json").unlink()
     (directory / "supervisor.json").write_text(
-        f'{{"job_id": "{handle["job_id"]}", "pid": {os.getpid()}, "started": "1"}}')
+        f'{{"job_id": "{handle["job_id"]}", "pid": {os.getpid()}, "started": "1"}}'
+    )
     assert LAUNCHER.attach(handle).state == "lost"
 
 
-def test_a_job_of_before_a_restart_of_the_machine_is_lost_and_one_elsewhere_is_judged_by_its_beat(tmp_path: Path) -> None:
+def test_a_job_of_before_a_restart_of_the_machine_is_lost_and_one_elsewhere_is_judged_by_its_beat(
+    tmp_path: Path,
+) -> None:
     handle = LAUNCHER.submit(job_of(tmp_path, "sleep 5"))
     (Path(handle["directory"]) / "beat").write_text("7")
     assert LAUNCHER.attach(handle | {"boot": "earlier"}).state == "lost"

@@ -23,14 +23,24 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Spool:
-    return Spool(path=tmp_path / "metrics.jsonl", slot=f"train/{tmp_path.name}", title="t", settings={"train": {"seed": 0}})
+    return Spool(
+        path=tmp_path / "metrics.jsonl", slot=f"train/{tmp_path.name}", title="t", settings={"train": {"seed": 0}}
+    )
 
 
 def write(path: Path, steps: range, **changed: Any) -> None:
     with path.open("a") as stream:
         for step in steps:
-            line = {"step": step, "loss": 1.0 / (step + 1), "lr": 0.1, "grad_norm": 1.0, "samples_per_s": 5.0,
-                    "input_wait": 0.1, "skipped": False, "time": 1e9 + step}
+            line = {
+                "step": step,
+                "loss": 1.0 / (step + 1),
+                "lr": 0.1,
+                "grad_norm": 1.0,
+                "samples_per_s": 5.0,
+                "input_wait": 0.1,
+                "skipped": False,
+                "time": 1e9 + step,
+            }
             stream.write(json.dumps(line | changed) + "\n")
 
 
@@ -49,7 +59,9 @@ def test_each_step_goes_out_once_in_one_run(registry: Registry, spool: Spool) ->
     assert steps_at(registry, spool) == list(range(200))
 
 
-def test_a_resumed_training_continues_after_the_last_step_sent(registry: Registry, spool: Spool, tmp_path: Path) -> None:
+def test_a_resumed_training_continues_after_the_last_step_sent(
+    registry: Registry, spool: Spool, tmp_path: Path
+) -> None:
     write(spool.path, range(8))
     forward(registry, spool)
     again = Spool(path=tmp_path / "second.jsonl", slot=spool.slot, title="t", settings=spool.settings)

@@ -78,7 +78,9 @@ def job_and_step(lake: SmallLake, step: int, number: int = 1) -> Submitted:
 
 def worker_of(job: Submitted) -> int:
     """Pid of the job's training process."""
-    return next(pid for pid in local.members(job.handle) if b"train_worker" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    return next(
+        pid for pid in local.members(job.handle) if b"train_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    )
 
 
 def in_background(lake: SmallLake, spec: Any = STAGE) -> tuple[threading.Thread, list[BaseException | CheckpointRef]]:
@@ -95,9 +97,7 @@ def in_background(lake: SmallLake, spec: Any = STAGE) -> tuple[threading.Thread,
     return thread, ended
 
 
-def test_it_trains_to_the_last_step_and_says_how(
-    undisturbed: tuple[SmallLake, CheckpointRef], tracking: Path
-) -> None:
+def test_it_trains_to_the_last_step_and_says_how(undisturbed: tuple[SmallLake, CheckpointRef], tracking: Path) -> None:
     lake, ref = undisturbed
     assert (ref.step, ref.uri) == (20, f"train/{ref.fingerprint}/attempts/1/checkpoints/step-000020")
     assert find_fault(lake.runtime.path(ref.uri)) is None

@@ -62,16 +62,27 @@ def test_sizes_by_head(tmp_path: Path, tensors: dict[str, torch.Tensor]) -> None
 
 
 def test_policy_json_says_how_to_read_it(tmp_path: Path, tensors: dict[str, torch.Tensor]) -> None:
-    write_export(tmp_path, tensors, POLICY, precision="fp8_block128", is_language=is_language, assets={"tokenizer.model": b"x"})
+    write_export(
+        tmp_path, tensors, POLICY, precision="fp8_block128", is_language=is_language, assets={"tokenizer.model": b"x"}
+    )
     described = json.loads((tmp_path / "policy.json").read_text())
     kept = ["prefix.0.norm", "suffix.linear", "vision.linear"]
     assert described["policy"] == {"depth": 1} and described["card"] == {"action_dim": 3}
-    assert described["quantization"] == quantization_config(kept) == {
-        "quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": [128, 128],
-        "modules_to_not_convert": kept, "ignored_layers": kept,
-    }
+    assert (
+        described["quantization"]
+        == quantization_config(kept)
+        == {
+            "quant_method": "fp8",
+            "fmt": "e4m3",
+            "activation_scheme": "dynamic",
+            "weight_block_size": [128, 128],
+            "modules_to_not_convert": kept,
+            "ignored_layers": kept,
+        }
+    )
     assert described["files"] == {
-        name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in ("model.safetensors", "tokenizer.model")
+        name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+        for name in ("model.safetensors", "tokenizer.model")
     }
 
 

@@ -36,11 +36,11 @@ def reference(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     codes = np.empty(weight.shape, np.uint8)
     for i in range(scale.shape[0]):
         for j in range(scale.shape[1]):
-            block = weight[i * 128:(i + 1) * 128, j * 128:(j + 1) * 128]
+            block = weight[i * 128 : (i + 1) * 128, j * 128 : (j + 1) * 128]
             amax = np.abs(block).max()
             scale[i, j] = max(amax / np.float32(448), np.finfo(np.float32).tiny) if amax else 1.0
             scaled = np.clip(block / scale[i, j], -448, 448)
-            codes[i * 128:(i + 1) * 128, j * 128:(j + 1) * 128] = nearest_code(scaled)
+            codes[i * 128 : (i + 1) * 128, j * 128 : (j + 1) * 128] = nearest_code(scaled)
     return codes, scale
 
 
@@ -60,7 +60,9 @@ def check(weight: np.ndarray) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 2**32 - 1), st.floats(-30, 30))
-def test_bit_exact_with_the_reference_for_any_shape_and_size(out_dim: int, in_dim: int, seed: int, power: float) -> None:
+def test_bit_exact_with_the_reference_for_any_shape_and_size(
+    out_dim: int, in_dim: int, seed: int, power: float
+) -> None:
     normal = np.random.default_rng(seed).standard_normal((out_dim, in_dim))
     check((normal * 10.0**power).astype(np.float32))
 

@@ -13,8 +13,17 @@ from model_core.training.trainer import StepInput
 
 HORIZON, ACTION_DIM = 2, 3
 SPEC = TrainSpec(
-    num_steps=10, rows_per_step=4, num_draws=2, learning_rate=0.05, warmup_steps=2, weight_decay=0.01, clip_norm=1.0,
-    ema_decay=0.9, seed=7, attention="reference", checkpoint_every=3,
+    num_steps=10,
+    rows_per_step=4,
+    num_draws=2,
+    learning_rate=0.05,
+    warmup_steps=2,
+    weight_decay=0.01,
+    clip_norm=1.0,
+    ema_decay=0.9,
+    seed=7,
+    attention="reference",
+    checkpoint_every=3,
 )
 
 
@@ -52,8 +61,9 @@ def ids_of(step: int) -> np.ndarray:
 def inputs(first: int, last: int, *, parts: int = 1, rank: int = 0, world: int = 1) -> Iterator[StepInput]:
     for step in range(first, last):
         mine = np.array_split(ids_of(step), world)[rank]
-        yield StepInput(step=step, sample_ids=ids_of(step),
-                        parts=[FakePart(sample_ids=ids) for ids in np.array_split(mine, parts)])
+        yield StepInput(
+            step=step, sample_ids=ids_of(step), parts=[FakePart(sample_ids=ids) for ids in np.array_split(mine, parts)]
+        )
 
 
 def state_of(spec: TrainSpec = SPEC, poison: Sequence[int] = ()) -> TrainState:

@@ -8,14 +8,21 @@ import pytest
 from safetensors.torch import load_file
 
 from errors import UserError
-from tests.model_core.training.fake_policy import ACTION_DIM, HORIZON, SPEC, inputs, state_of
 from model_core.training import checkpoint
 from model_core.training.checkpoint import MANIFEST, find_fault, newest_complete, prune, restore, save
 from model_core.training.state import TrainState
 from model_core.training.trainer import train_step
+from tests.model_core.training.fake_policy import ACTION_DIM, HORIZON, SPEC, inputs, state_of
 
-FILES = ["ema.safetensors", "history.jsonl", "model.safetensors", "optimizer.safetensors", "policy.json", "state.json",
-         "tokenizer.model"]
+FILES = [
+    "ema.safetensors",
+    "history.jsonl",
+    "model.safetensors",
+    "optimizer.safetensors",
+    "policy.json",
+    "state.json",
+    "tokenizer.model",
+]
 
 
 @pytest.fixture
@@ -27,7 +34,9 @@ def trained() -> TrainState:
 
 
 def put(root: Path, state: TrainState) -> Path:
-    return save(root, state, policy={"policy": {"depth": 1}, "card": {"action_dim": 3}}, assets={"tokenizer.model": b"t"})
+    return save(
+        root, state, policy={"policy": {"depth": 1}, "card": {"action_dim": 3}}, assets={"tokenizer.model": b"t"}
+    )
 
 
 def advance(state: TrainState) -> TrainState:
@@ -50,7 +59,9 @@ def test_policy_json_names_the_averaged_weights_and_vouches_for_them(tmp_path: P
     policy = json.loads((place / "policy.json").read_text())
     assert policy["policy"] == {"depth": 1} and policy["card"] == {"action_dim": 3}
     assert policy["weights"] == "ema.safetensors"
-    assert policy["files"] == {name: checkpoint.file_digest(place / name) for name in ("ema.safetensors", "tokenizer.model")}
+    assert policy["files"] == {
+        name: checkpoint.file_digest(place / name) for name in ("ema.safetensors", "tokenizer.model")
+    }
     assert load_file(place / "ema.safetensors").keys() == trained.model.state_dict().keys()
 
 
@@ -85,7 +96,7 @@ def test_without_a_manifest_it_does_not_count_and_a_draft_is_not_seen(tmp_path: 
 def test_the_newest_of_several_attempts_wins(tmp_path: Path, trained: TrainState) -> None:
     put(tmp_path / "1", trained)
     newer = put(tmp_path / "2", advance(trained))
-    assert newest_complete([tmp_path / "1", tmp_path / "2"]) == newer
+    assert newest_complete([tmp_path / "1", tmp_path / "2"], print) == newer
 
 
 def test_prune_keeps_the_last_two_and_sweeps_drafts(tmp_path: Path, trained: TrainState) -> None:

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from tests.model_core.training.fake_policy import SPEC
 from model_core.training.optim import average_weights, clip, gradients, make_optimizer, update_average
 from model_core.training.schedule import learning_rate
+from tests.model_core.training.fake_policy import SPEC
 
 
 def test_clip_scales_all_gradients_together_and_returns_the_norm_before() -> None:

@@ -13,10 +13,10 @@ import torch
 import torch.distributed as dist
 
 from errors import UserError
-from tests.model_core.training.fake_policy import ACTION_DIM, HORIZON, SPEC, FakePart, ids_of, inputs, state_of
 from model_core.training import checkpoint
 from model_core.training.state import StepRecord, TrainState
 from model_core.training.trainer import StepInput, fit, train_step
+from tests.model_core.training.fake_policy import ACTION_DIM, HORIZON, SPEC, FakePart, ids_of, inputs, state_of
 
 SHAPE = (HORIZON, ACTION_DIM)
 POLICY = {"policy": {}, "card": {}}
@@ -37,7 +37,7 @@ def run(tmp_path: Path, *, kill_at: int | None = None, resume: bool = False, spe
     def save(state: TrainState) -> None:
         checkpoint.save(tmp_path, state, policy=POLICY, assets={})
 
-    found = checkpoint.newest_complete([tmp_path]) if resume else None
+    found = checkpoint.newest_complete([tmp_path], print) if resume else None
     fit(state, spec, partial(inputs, **shape), action_shape=SHAPE, resume_from=found, hooks=[kill], save=save)
     return state
 
@@ -135,7 +135,7 @@ def test_ten_such_steps_in_a_row_end_the_run_and_no_nan_is_saved(tmp_path: Path)
         state.model.linear.weight[0, 0] = float("inf")
     with pytest.raises(UserError, match=r"TRAIN-004: linear.weight"):
         checkpoint.save(tmp_path, state, policy=POLICY, assets={})
-    assert checkpoint.newest_complete([tmp_path]) is None
+    assert checkpoint.newest_complete([tmp_path], print) is None
 
 
 def test_a_loader_that_gives_another_step_is_refused() -> None:

@@ -42,7 +42,16 @@ def test_parts_are_the_batch_again(rows: list[int], views: list[int], texts: lis
     whole = batch_of(rows, views, texts)
     parts = cut_rows(whole, rows_per_part)
     assert len(parts) == (-(-len(rows) // rows_per_part) if rows_per_part else 1)
-    for name in ("sample_ids", "images", "image_view", "text_tokens", "text_lengths", "proprio", "actions", "prefix_lengths"):
+    for name in (
+        "sample_ids",
+        "images",
+        "image_view",
+        "text_tokens",
+        "text_lengths",
+        "proprio",
+        "actions",
+        "prefix_lengths",
+    ):
         joined = np.concatenate([getattr(part, name) for part in parts])
         np.testing.assert_array_equal(joined, getattr(whole, name))
     for part in parts:
