@@ -24,6 +24,7 @@ from errors import Transient, UserError
 TRIES = 100  # of rival writers, each of which got an episode in
 
 
+MEANT = ("colour_order", "image_orientation", "action_mode", "fps", "render_every", "instruction_source")
 OnProgress = Callable[[int, int, dict[str, float]], None]  # episodes done, of how many, figures
 
 
@@ -50,6 +51,7 @@ class _Pass:
     """One reading of the source onto one base version."""
 
     writer: Writer
+    label: str
     meta: dict[str, bytes]
     info: dict[str, Any] | None
     tasks: dict[str, int]
@@ -69,6 +71,7 @@ def ingest_source(
     *,
     dataset_root: Path,
     out_dir: Path,
+    label: str = "",
     dims: tuple[int, int] | None = None,
     workers: int = 2,
     on_progress: OnProgress = _silent,
@@ -77,15 +80,16 @@ def ingest_source(
 ) -> Ingested:
     """Append what is new of the source at `path`; write episodes.json, quarantine.json and findings.json.
 
-    dims: (state, action) dimensions of the embodiment. check: called between episodes, may raise. unchanged:
-    raises when the source is no longer the snapshot; called before reading and before committing. Raises
-    UserError LAKE-001 when no episode is sound, LAKE-005 and LAKE-006 when they do not fit.
+    label: what people call the source. dims: (state, action) dimensions of the embodiment. check: called between
+    episodes, may raise. unchanged: raises when the source is no longer the snapshot; called before reading and
+    before committing. Raises UserError LAKE-001 when no episode is sound, LAKE-005 and LAKE-006 when they do not fit.
     """
     unchanged()
     source = open_source(path, source_format=spec.format, ignore_tasks=spec.ignore_tasks)
     same_embodiment(source, spec)
     for _ in range(TRIES):
-        done = _read(source, spec, dataset_root, dims, workers, on_progress, check)
+        done = _begin(dataset_root, label or path.name)
+        _read(done, source, spec, dims, workers, on_progress, check)
         if not done.entries:
             raise _nothing(source, done)
         unchanged()
@@ -96,16 +100,15 @@ def ingest_source(
 
 
 def _read(
+    done: _Pass,
     source: Source,
     spec: IngestSpec,
-    root: Path,
     dims: tuple[int, int] | None,
     workers: int,
     on_progress: OnProgress,
     check: Callable[[], None],
-) -> _Pass:
-    done = _begin(root)
-    total = source.card.num_episodes
+) -> None:
+    num_frames, total = 0, source.card.num_episodes
     for number, examined in enumerate(examine(source, workers=workers, tally=done.tally, check=check), start=1):
         done.findings += examined.findings
         if examined.rows is None:
@@ -113,20 +116,20 @@ def _read(
         else:
             fits(examined, dims, spec)
             _append(done, examined, source)
-        figures = {"frames": float(done.writer.num_frames), "quarantined": float(len(done.bad))}
-        on_progress(number, total, figures)
-    return done
+            num_frames += examined.rows.num_rows
+        on_progress(number, total, {"frames": num_frames, "quarantined": len(done.bad)})
 
 
-def _begin(root: Path) -> _Pass:
+def _begin(root: Path, label: str) -> _Pass:
     writer = Writer(root)
     if writer.base is None:
-        return _Pass(writer=writer, meta={}, info=None, tasks={}, ledger={})
+        return _Pass(writer=writer, label=label, meta={}, info=None, tasks={}, ledger={})
     meta = read_meta(root, writer.base)
     tasks = lake_meta.read_table(meta[lake_meta.TASKS])
     rows = lake_meta.read_table(meta[lake_meta.EPISODES]).to_pylist()
     return _Pass(
         writer=writer,
+        label=label,
         meta=meta,
         info=json.loads(meta[lake_meta.INFO]),
         tasks=dict(zip(tasks["task"].to_pylist(), tasks["task_index"].to_pylist(), strict=True)),
@@ -173,7 +176,7 @@ def _append(done: _Pass, examined: Examined, source: Source) -> None:
         "tasks": rows["task"].unique().to_pylist(),
         "views": views,
         "content_hash": examined.content_hash,
-        "source": source.card.root.name,
+        "source": done.label,
         "extra": _plain(episode.extra),
     }
     done.ledger[episode.source_episode, examined.content_hash] = entry
@@ -239,7 +242,7 @@ def _commit(done: _Pass, source: Source, spec: IngestSpec) -> Manifest | None:
 def meaning_of(source: Source, spec: IngestSpec) -> dict[str, Any]:
     """What pixels and numbers mean: as the recorder wrote it down, else as the spec declares it."""
     declared = source.card.declared
-    return {
+    return {  # MEANT is identity; where the pixels came from is told beside it
         "colour_order": declared.get("colour_order", spec.colour_order),
         "image_orientation": declared.get("image_orientation", spec.image_orientation),
         "action_mode": declared.get("action_mode", spec.action_mode),
@@ -256,7 +259,8 @@ def _written(done: _Pass, manifest: Manifest, source: Source, spec: IngestSpec, 
     findings = fold([*source.card.findings, *done.findings, *done.tally.findings()])
     meaning = meaning_of(source, spec)
     contents = [(entry["source_episode"], entry["content_hash"]) for entry in done.entries]
-    identity = {"episodes": contents, "meaning": meaning, "embodiment": spec.embodiment}
+    meant = {name: meaning[name] for name in MEANT}
+    identity = {"episodes": contents, "meaning": meant, "embodiment": spec.embodiment}
     view = {
         "dataset": spec.dataset,
         "version": manifest.version,

@@ -18,9 +18,9 @@ class VideoUnreadable(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VideoIndex:
-    """times_s (N,) float64: presentation times, ascending. packets (N, 32) uint8: SHA-256 of each packet in
-    decoding order; shown_at_s (N,) float64: their presentation times. keyframes (K,): frame numbers, and
-    keyframe_bytes (K,): byte offsets of their packets. moov: (offset, size) of the movie box."""
+    """times_s (N,) float64: presentation times since the first frame, ascending. packets (N, 32) uint8: SHA-256
+    of each packet in decoding order; shown_at_s (N,) float64: their presentation times. keyframes (K,): frame
+    numbers, and keyframe_bytes (K,): byte offsets of their packets. moov: (offset, size) of the movie box."""
 
     sha256: str
     num_bytes: int
@@ -91,7 +91,9 @@ def index_video(path: Path) -> VideoIndex:
         raise VideoUnreadable(f"the demuxer says: {error.strerror}") from error
     if not shown:
         raise VideoUnreadable("no frames")
-    times = np.sort(np.asarray(shown))
+    origin = min(shown)
+    shown_at = np.asarray(shown) - origin
+    times = np.sort(shown_at)
     return VideoIndex(
         sha256=file_digest(path),
         num_bytes=path.stat().st_size,
@@ -100,8 +102,8 @@ def index_video(path: Path) -> VideoIndex:
         width=width,
         times_s=times,
         packets=np.frombuffer(b"".join(packets), np.uint8).reshape(-1, 32),
-        shown_at_s=np.asarray(shown),
-        keyframes=[int(np.searchsorted(times, at)) for at, _ in keys],
+        shown_at_s=shown_at,
+        keyframes=[int(np.searchsorted(times, at - origin)) for at, _ in keys],
         keyframe_bytes=[place for _, place in keys],
         moov=moov,
     )

@@ -27,6 +27,7 @@ def ingest(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Attempt, 
         spec.ingest,
         dataset_root=runtime.lake / "datasets" / spec.ingest.dataset,
         out_dir=out.path,
+        label=source.uri if isinstance(source, SourceRef) else "collect",
         dims=(embodiment.state_dim, embodiment.action_dim),
         workers=runtime.workers,
         on_progress=lambda number, total, figures: runtime.report(

@@ -98,6 +98,7 @@ def test_recorded_episodes_come_from_the_lake(runtime: Runtime, tmp_path: Path) 
     assert ref.num_episodes == 3
     view = json.loads((runtime.path(ref.uri) / "episodes.json").read_text())
     assert view["meaning"]["render_every"] == 4
+    assert {each["source"] for each in view["episodes"]} == {"collect"}
     assert [each["extra"]["seed"] for each in view["episodes"]] == [100, 101, 102]
 
 
