@@ -34,7 +34,7 @@ def register(
     runs = steadily(lambda: _tracked(registry, chain, report, runtime))
     tags = _tags(chain, export, report, protocol)
     published = steadily(lambda: _published(registry, spec.name, export, chain, runs["train"], tags, out, runtime))
-    decision = steadily(lambda: _promoted(registry, spec, report, protocol, published, runtime))
+    decision = steadily(lambda: _promoted(registry, spec, report, protocol, published, out, runtime))
     steadily(lambda: registry.describe(published, decision.sentence, decision.alias))
     summary = _summary(published, decision)
     ref = ModelVersionRef(
@@ -155,7 +155,13 @@ def _published(
 
 
 def _promoted(
-    registry: Registry, spec: RegisterStage, report: EvalReport, protocol: str, published: Version, runtime: Runtime
+    registry: Registry,
+    spec: RegisterStage,
+    report: EvalReport,
+    protocol: str,
+    published: Version,
+    out: Attempt,
+    runtime: Runtime,
 ) -> Decision:
     """Ask the gate and move the alias; an earlier attempt's move stands."""
     alone = decide(spec.gate, report, None, protocol=protocol)
@@ -164,6 +170,7 @@ def _promoted(
     decisions: list[Decision] = []
 
     def choose(found: Standing) -> Move:
+        out.check()
         before = found.champions[-1] if found.champions else None
         versions = {version.number: version for version in registry.versions(spec.name)}
         score = _score(versions[before]) if before else None

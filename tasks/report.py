@@ -94,6 +94,7 @@ def _policy(lake: Path, chain: Mapping[str, Record]) -> dict[str, Any]:
         else None,
         "layer_chart": _layers(layers) if layers else None,
         "num_layers": len(layers),
+        "shown_layers": NUM_LAYERS,
     }
 
 

@@ -60,16 +60,13 @@ def training(lake: Path, record: Record) -> Training | None:
                 line = json.loads(text)
                 by_step[line["step"]] = line
     lines = [by_step[step] for step in sorted(by_step)]
-    rates = [line["samples_per_s"] for line in lines if line["samples_per_s"] is not None]
+    loss = tuple((line["step"], line["loss"]) for line in lines if line["loss"] is not None)
+    rate = tuple((line["step"], line["samples_per_s"]) for line in lines if line["samples_per_s"] is not None)
     waits = [line["input_wait"] for line in lines if line["input_wait"] is not None]
-    if not lines:
+    if not loss:
         return None
-    return Training(
-        loss=tuple((line["step"], line["loss"]) for line in lines if line["loss"] is not None),
-        rate=tuple((line["step"], line["samples_per_s"]) for line in lines if line["samples_per_s"] is not None),
-        median_rate=statistics.median(rates) if rates else 0.0,
-        input_wait=statistics.fmean(waits) if waits else 0.0,
-    )
+    median = statistics.median(value for _, value in rate) if rate else 0.0
+    return Training(loss=loss, rate=rate, median_rate=median, input_wait=statistics.fmean(waits) if waits else 0.0)
 
 
 def fills(lake: Path, record: Record, num_bins: int = 20) -> tuple[list[float], float]:
