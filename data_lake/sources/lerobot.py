@@ -1,11 +1,12 @@
 """LeRobot folders of v2.0, v2.1 and v3.0, the GR00T dialect included, and what our own recorder writes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from data_lake.findings import Finding, finding
 from data_lake.sources.episode import Episode, Feature, SourceCard
@@ -28,7 +29,7 @@ class LeRobotFolder:
         annotations = _annotations(path)
         self._words = Vocabulary(tasks=self._listing.tasks, ignore=ignore_tasks, annotations=annotations)
         self._images = cameras_of(info["features"], "image")
-        self._open: tuple[Path | None, pa.Table | None] = (None, None)
+        self._open: JointFile | None = None
         self._card = SourceCard(
             root=path,
             format="lerobot",
@@ -52,13 +53,14 @@ class LeRobotFolder:
         return (path / "meta/info.json").is_file()
 
     def episodes(self) -> Iterator[Episode]:
-        listings = {}
+        self._open = None
+        listings: dict[int, list[Listed]] = {}
         for listed in self._listing.episodes:
             listings.setdefault(listed.episode, []).append(listed)
         for several in listings.values():
             yield self._episode(several[0], twice=len(several) > 1, listed_numbers=listings.keys())
 
-    def _episode(self, listed: Listed, *, twice: bool, listed_numbers: Any) -> Episode:
+    def _episode(self, listed: Listed, *, twice: bool, listed_numbers: Collection[int]) -> Episode:
         number = listed.episode
         file = None if listed.data is None else self.card.relative(listed.data)
         findings = [*listed.findings]
@@ -84,31 +86,51 @@ class LeRobotFolder:
             findings=tuple(findings),
         )
 
-    def _rows(self, listed: Listed, listed_numbers: Any) -> tuple[pa.Table, list[Finding]]:
+    def _rows(self, listed: Listed, listed_numbers: Collection[int]) -> tuple[pa.Table, list[Finding]]:
         """The rows whose `episode_index` is this episode's, and what else its file holds (said once a file).
 
         The file read last stays in memory: v3.0 keeps many episodes in one.
         """
         if listed.data is None:
             raise Unreadable("LAKE-009")
-        findings: list[Finding] = []
-        path, table = self._open
-        if table is None or path != listed.data:
-            table = read_parquet(listed.data)
-            self._open = (listed.data, table)
-            findings = self._strangers(listed, table, listed_numbers)
         if self.card.version != "v3.0":
-            return table, findings
+            return read_parquet(listed.data), []
+        findings = []
+        if self._open is None or self._open.path != listed.data:
+            self._open = JointFile.read(listed.data)
+            file = self.card.relative(listed.data)
+            strange = sorted(self._open.rows_of.keys() - set(listed_numbers))
+            findings = [finding("LAKE-027", episode=number, file=file) for number in strange]
+        return self._open.episode(listed.episode), findings
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JointFile:
+    """A data file of v3.0. rows_of: by episode, the numbers of its rows in their order."""
+
+    path: Path
+    table: pa.Table
+    rows_of: Mapping[int, np.ndarray]
+
+    @classmethod
+    def read(cls, path: Path) -> "JointFile":
+        """Raises Unreadable."""
+        table = read_parquet(path)
         if "episode_index" not in table.column_names:
             raise Unreadable("LAKE-025", "episode_index")
-        return table.filter(pc.field("episode_index") == listed.episode), findings
+        if table["episode_index"].null_count or not pa.types.is_integer(table["episode_index"].type):
+            raise Unreadable("LAKE-019", f"episode_index is {table['episode_index'].type}, or has nulls")
+        owners = table["episode_index"].to_numpy()
+        order = np.argsort(owners, kind="stable")
+        numbers, starts = np.unique(owners[order], return_index=True)
+        rows = dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)) if len(owners) else {}
+        return cls(path=path, table=table, rows_of=rows)
 
-    def _strangers(self, listed: Listed, table: pa.Table, listed_numbers: Any) -> list[Finding]:
-        if self.card.version != "v3.0" or "episode_index" not in table.column_names:
-            return []
-        numbers = sorted(set(table["episode_index"].unique().to_pylist()) - set(listed_numbers))
-        file = self.card.relative(listed.data) if listed.data else None
-        return [finding("LAKE-027", episode=number, file=file) for number in numbers]
+    def episode(self, number: int) -> pa.Table:
+        rows = self.rows_of.get(number, np.empty(0, np.int64))
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+            return self.table.slice(rows[0], len(rows))
+        return self.table.take(rows)
 
 
 def detect_version(root: Path, info: Mapping[str, Any]) -> tuple[str, list[Finding]]:

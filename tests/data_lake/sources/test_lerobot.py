@@ -126,6 +126,18 @@ def test_unlisted_rows_of_a_joint_file_are_seen(v3: Path) -> None:
     assert [(item.code, item.episode) for item in found] == [("LAKE-027", 1)]
 
 
+def test_rows_of_episodes_may_be_mixed(v3: Path) -> None:
+    """Rows of one episode keep their order wherever they lie in the file."""
+    path = v3 / "data/chunk-000/file-000.parquet"
+    table = pq.read_table(path)
+    order = [*range(8, 20), *range(20, 30, 2), *range(8), *range(21, 30, 2)]
+    pq.write_table(table.take(order), path)
+    found = by_number(v3)
+    assert [item.rows.num_rows for item in found.values() if item.rows is not None] == [8, 12, 10]
+    rows = found[2].rows
+    assert rows is not None and rows["frame_index"].to_pylist() == [0, 2, 4, 6, 8, 1, 3, 5, 7, 9]
+
+
 def test_an_episode_is_a_key_not_a_position(v2: Path, v3: Path) -> None:
     """D05: whatever is missing before it, an episode has its own rows and its own video."""
     (v2 / "data/chunk-000/episode_000000.parquet").unlink()
