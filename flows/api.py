@@ -1,6 +1,8 @@
 """The few calls of Prefect's REST API that vlaloop makes itself. Standard library only: importing Prefect takes seconds."""
 
 import json
+import random
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -10,6 +12,11 @@ Json = dict[str, Any]
 
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 """The server is on this machine: never through a proxy."""
+
+BUSY = 503
+"""What Prefect answers while SQLite is locked."""
+
+PAUSES_S = (0.1, 0.3, 1.0, 3.0, 6.0)
 
 TERMINAL = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 
@@ -31,6 +38,17 @@ class PrefectApi:
     timeout_s: float = 15.0
 
     def call(self, method: str, path: str, body: Json | None = None) -> Any:
+        """The decoded answer. A server whose database is busy (503) is asked again, for about ten seconds."""
+        for pause_s in PAUSES_S:
+            try:
+                return self._once(method, path, body)
+            except Refused as refused:
+                if refused.status != BUSY:
+                    raise
+            time.sleep(pause_s * random.uniform(0.5, 1.5))
+        return self._once(method, path, body)
+
+    def _once(self, method: str, path: str, body: Json | None) -> Any:
         request = urllib.request.Request(
             self.url + path,
             method=method,
