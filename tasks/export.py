@@ -12,9 +12,11 @@ from data_lake.refs import CheckpointRef, ExportRef, PreprocessedRef
 from data_lake.samples import SampleTable
 from data_lake.store import Attempt
 from errors import UserError
+from lookup import lookup
+from model_core.policies import POLICIES
 from model_core.policies.pi05.inputs import to_inputs
 from model_core.policies.policy import Policy
-from model_core.quantize.export import Written, is_language, read_tensors, write_export
+from model_core.quantize.export import Written, read_tensors, write_export
 from model_core.specs import ExportSpec
 from model_core.training.draws import draw
 from tasks.pack import token_count
@@ -81,6 +83,7 @@ def write(checkpoint: Path, folder: Path, precision: str) -> Written:
     assets = {name: (checkpoint / name).read_bytes() for name in described["files"] if name != described["weights"]}
     tensors = read_tensors(checkpoint / described["weights"])
     policy = {key: described[key] for key in KEPT}
+    is_language = lookup(POLICIES, described["policy"]["policy"], "policy").is_language
     return write_export(folder, tensors, policy, precision=precision, is_language=is_language, assets=assets)
 
 

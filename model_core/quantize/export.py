@@ -6,7 +6,6 @@ The files are those that transformers and vLLM expect of a block-quantised check
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,15 +22,6 @@ from model_core.quantize.fp8_block import BLOCK, dequantise, quantise
 WEIGHTS = "model.safetensors"
 SCALE_SUFFIX = "_scale_inv"
 BF16_BYTES = 2
-LANGUAGE = re.compile(r"language\.(layers\.\d+|tail)\.(attention|mlp)\.\w+\.weight")
-
-
-def is_language(name: str) -> bool:
-    """Whether a weight is a matrix of the language stream: attention and MLP of the layers over the prefix.
-
-    Embeddings, norms, vision, state projection and action expert are not.
-    """
-    return LANGUAGE.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

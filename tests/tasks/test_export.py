@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file
 
 from data_lake.refs import CheckpointRef
 from errors import UserError
+from model_core.policies.pi05.model import Pi05
 from model_core.policies.policy import Policy
-from model_core.quantize.export import is_language
 from model_core.training import checkpoint
 from model_core.training.state import fresh_state
 from model_core.types import Observation
@@ -62,7 +62,7 @@ def test_the_language_part_shrinks_and_everything_else_keeps_its_bytes(lake: Sma
     folder = lake.runtime.path(ref.uri)
     before = load_file(lake.runtime.path(trained.uri) / "ema.safetensors")
     after = load_file(folder / "model.safetensors")
-    language = {name for name in before if is_language(name)}
+    language = {name for name in before if Pi05.is_language(name)}
     assert language == {
         *(f"language.layers.0.{name}.weight" for name in ("attention.qkv", "attention.out", "mlp.gate_up", "mlp.down")),
         "language.tail.attention.kv.weight",

@@ -12,7 +12,6 @@ from mlflow.exceptions import MlflowException
 
 from tasks.metrics import Forwarder, Spool, forward, last_step
 from tasks.registry import MAX_PARAM, Registry, connect
-from tasks.spool import last_line, read_lines
 
 
 @pytest.fixture(scope="module")
@@ -148,17 +147,3 @@ def test_a_server_that_never_answers_holds_nobody_up(spool: Spool, tmp_path: Pat
     assert "no answer" in running.close(timeout_s=0.3)
     assert time.monotonic() - started < 2
     never.set()
-
-
-def test_lines_of_a_spool_that_is_not_there_yet(tmp_path: Path) -> None:
-    assert read_lines(tmp_path / "none.jsonl") == []
-    assert last_line(tmp_path / "none.jsonl") is None
-
-
-def test_the_tail_of_a_long_spool_that_is_being_written(spool: Spool) -> None:
-    write(spool.path, range(300))
-    with spool.path.open("a") as stream:
-        stream.write('{"step": 300, "lo')
-    last = last_line(spool.path)
-    assert last is not None
-    assert last["step"] == 299

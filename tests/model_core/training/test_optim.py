@@ -1,11 +1,10 @@
-"""Clipping, decay, the moving average and the learning rate, by numbers that one can check by head."""
+"""Clipping, decay and the moving average, by numbers that one can check by head."""
 
 import pytest
 import torch
 from torch import nn
 
 from model_core.training.optim import average_weights, clip, gradients, make_optimizer, update_average
-from model_core.training.schedule import learning_rate
 from tests.model_core.training.fake_policy import SPEC
 
 
@@ -53,11 +52,3 @@ def test_integers_are_copied_into_the_average() -> None:
     model.num_batches_tracked += 5
     update_average(average, model, 0.5, updates=0)
     assert average["num_batches_tracked"].item() == 5
-
-
-def test_learning_rate_warms_up_peaks_and_ends_at_nothing() -> None:
-    rates = [learning_rate(step, peak=1.0, warmup_steps=3, num_steps=13) for step in range(14)]
-    assert rates[:4] == pytest.approx([0.25, 0.5, 0.75, 1.0])
-    assert rates[8] == pytest.approx(0.5)
-    assert rates[13] == pytest.approx(0.0)
-    assert learning_rate(0, peak=1.0, warmup_steps=0, num_steps=1) == 1.0
