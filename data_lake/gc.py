@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from data_lake.files import TEMPORARY, tree
+from data_lake.lease import newest
 from data_lake.runs import runs
 from data_lake.store import RECORD
-from data_lake.lease import newest
 
 RESERVED = ("datasets", "runs", "registry")  # folders of the lake that hold no slots
 
@@ -28,10 +28,11 @@ def find_garbage(lake: Path, *, grace_s: float) -> list[Garbage]:
     """What `gc` would remove: nothing younger than `grace_s` seconds by its newest file.
 
     Kept: what a record vouches for and the record, its leases and its revocation; the attempts of a slot whose
-    lease lives, or that an unfinished run touched and nobody has finished; every data set version.
+    lease lives, or that an unfinished run touched and nobody has finished; every data set version; all files of
+    data sets while an ingest lives.
     """
     needed = {(stage, name) for run in runs(lake) if not run.is_finished() for stage, name in run.slots()}
-    found = [*_left_in_slots(lake, needed), *_temporary(lake)]
+    found = [*_left_in_slots(lake, needed), *_left_in_datasets(lake, grace_s), *_temporary(lake)]
     return [each for each in found if _age_s(each.path) >= grace_s]
 
 
@@ -67,6 +68,19 @@ def _vouched_attempts(slot: Path) -> set[str]:
     record = json.loads((slot / RECORD).read_text())
     held = {name.split("/")[1] for name in record["files"] if name.startswith("attempts/")}
     return held or {str(record["attempt"])}
+
+
+def _left_in_datasets(lake: Path, grace_s: float) -> Iterator[Garbage]:
+    """What crashed writers left in tables. An ingest that lives may have written any of it."""
+    roots = sorted((lake / "datasets").glob("*"))
+    holders = [newest(leases) for leases in lake.glob("ingest/*/leases")]
+    if not roots or any(held is not None and not held.is_gone() for held in holders):
+        return
+    from data_lake.orphans import orphans  # loads Lance, which most lakes' garbage does not need
+
+    for root in roots:
+        for path in orphans(root, older_than_s=grace_s):
+            yield _garbage(path, "no version of the data set reaches it")
 
 
 def _temporary(lake: Path) -> Iterator[Garbage]:

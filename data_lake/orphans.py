@@ -17,7 +17,10 @@ def orphans(root: Path, *, older_than_s: float) -> list[Path]:
     A living writer's files are younger than `older_than_s`, or they are taken from it.
     """
     before = time.time() - older_than_s
-    found = []
+    found: list[Path] = []
+    if not versions(root):  # nothing was ever finished here
+        everything = [path for path in sorted(root.rglob("*")) if path.is_file()]
+        return everything if all(path.stat().st_mtime < before for path in everything) else []
     for name in TABLES:
         path = root / f"{name}.lance"
         if path.is_dir():

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from data_lake.gc import find_garbage, remove
+from data_lake.lease import acquire
 from data_lake.orphans import orphans
 from data_lake.tables import Writer, read_manifest, versions
 from data_lake.video import index_video
@@ -62,3 +64,37 @@ def test_a_writer_whose_files_were_taken_does_not_commit(tmp_path: Path) -> None
     with pytest.raises(Transient):
         slow.commit({"info.json": b"{}"}, num_episodes=2)
     assert versions(tmp_path) == [1] and indices(tmp_path) == list(range(4))
+
+
+def test_a_data_set_without_a_finished_version_is_all_orphans(tmp_path: Path) -> None:
+    crashed = Writer(tmp_path)
+    crashed.add_frames(rows(0, 5))
+    crashed._flush_frames()
+    crashed._commit_table("frames", rows(0, 1).schema, crashed._fragments["frames"])
+    assert orphans(tmp_path, older_than_s=3600) == []
+    for path in orphans(tmp_path, older_than_s=0):
+        os.unlink(path)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    append(tmp_path, 3)
+    assert indices(tmp_path) == list(range(3))
+
+
+def test_gc_takes_them_unless_an_ingest_lives(tmp_path: Path) -> None:
+    root = tmp_path / "datasets/cart"
+    append(root, 4)
+    crashed = Writer(root)
+    crashed.add_frames(rows(4, 50))
+    crashed._flush_frames()
+    left = orphans(root, older_than_s=0)
+    assert left
+    assert find_garbage(tmp_path, grace_s=3600) == []
+    lease = acquire(
+        tmp_path / "ingest/x/leases", run_id="r", lease_s=60, is_finished=lambda: False, on_wait=lambda _: None
+    )
+    assert lease is not None
+    assert find_garbage(tmp_path, grace_s=0) == []
+    lease.release()
+    found = [each.path for each in find_garbage(tmp_path, grace_s=0)]
+    assert set(left) <= set(found)
+    remove([each for each in find_garbage(tmp_path, grace_s=0) if each.path in left])
+    assert indices(root) == list(range(4))
