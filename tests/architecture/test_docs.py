@@ -12,7 +12,7 @@ SKIPPED = {".git", ".venv", ".vlaloop", "lake", "__pycache__", ".hypothesis", ".
 SUFFIXES = {".md", ".py", ".toml", ".yaml", ".yml", ".txt", ".ipynb", ".sh", ".html", ".json", ".cfg", ""}
 # spelled in pieces, or this file would find itself
 MACHINE_PATHS = re.compile(
-    "(?<![A-Za-z0-9_.])/(?:" + "|".join(["ro" + "ot", "wo" + "rk", "ho" + "me/[a-z]"]) + ")(?:/|\\b)"
+    "(?<![A-Za-z0-9_.<])/(?:" + "|".join(["ro" + "ot", "wo" + "rk", "ho" + "me/[a-z]"]) + ")(?:/|\\b)"
 )
 INDEX_HOSTS = re.compile(
     "|".join(["py" + "pi\\.org", "python" + "hosted", "download\\.py" + "torch", "registry\\.np" + "mjs"])
