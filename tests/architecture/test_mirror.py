@@ -18,17 +18,20 @@ EXCUSED_FOLDERS = ("flows/recipes/", "benchmarks/")  # values with golden plans;
 
 
 def homes(path: Path) -> list[Path]:
-    """Where the tests of a module may be: beside its mirror, or one file for a whole sub-package."""
+    """Where the tests of a module may be: in its mirror, or in one file for its whole sub-package."""
     mirror = Path("tests", *path.parent.parts, f"test_{path.stem}.py")
     whole = Path("tests", *path.parent.parent.parts, f"test_{path.parent.name}.py")
-    return [mirror, whole] if len(path.parts) > 2 else [mirror]
+    return [mirror, whole, mirror.with_name(f"test_{path.parent.name}.py")] if len(path.parts) > 2 else [mirror]
 
 
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
         ("data_lake/packing.py", ["tests/data_lake/test_packing.py"]),
-        ("model_core/sim/rollout.py", ["tests/model_core/sim/test_rollout.py", "tests/model_core/test_sim.py"]),
+        (
+            "model_core/sim/world.py",
+            ["tests/model_core/sim/test_world.py", "tests/model_core/test_sim.py", "tests/model_core/sim/test_sim.py"],
+        ),
         ("errors.py", ["tests/test_errors.py"]),
     ],
 )
