@@ -40,7 +40,7 @@ def build_report(lake: Path, chain: Mapping[str, Record], *, command: str = "") 
         settings=identity.flat(recipe_of(chain)),
         machine=list(chain.values())[-1]["provenance"],
         lineage=_lineage(chain),
-        **_data(lake, chain),
+        **_episodes(lake, chain),
         **_policy(lake, chain),
         **_evaluation(lake, chain),
     )
@@ -67,7 +67,7 @@ def verdict(chain: Mapping[str, Record]) -> dict[str, Any]:
     }
 
 
-def _data(lake: Path, chain: Mapping[str, Record]) -> dict[str, Any]:
+def _episodes(lake: Path, chain: Mapping[str, Record]) -> dict[str, Any]:
     found = report_facts.findings(lake, chain["ingest"]) if "ingest" in chain else []
     drawn = None
     if "pack" in chain:

@@ -1,14 +1,12 @@
 """The report: one page that asks for nothing, shows everything, and believes no text."""
 
-import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from tasks import report_facts
-from tasks.lineage import Record, lineage, recipe_of
+from tasks.lineage import Record, lineage
 from tasks.report import build_report, duration, verdict
 from tests.tasks import fabricated
 
@@ -47,14 +45,6 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     root = tmp_path_factory.mktemp("report")
     runtime, ref = fabricated.run(root / "lake", root / "home", "tiny")
     return runtime.lake, lineage(runtime.lake, [ref])
-
-
-def test_lineage_is_the_loop_in_order(tiny: Finished) -> None:
-    _, chain = tiny
-    assert list(chain) == ["collect", "ingest", "preprocess", "pack", "train", "export", "evaluate", "register"]
-    settings = recipe_of(chain)
-    assert (settings["train"]["num_steps"], settings["name"]) == (1200, "tiny")
-    assert settings["policy"]["action_horizon"] == 16  # preprocess knows only a part of `policy`
 
 
 def test_the_page_asks_for_nothing(finished: Finished) -> None:
@@ -143,25 +133,6 @@ def test_the_verdict_follows_the_gate(tiny: Finished, alias: str | None, accepte
     ref = {**record["ref"], "alias": alias, "accepted": accepted, "decision": "because"}
     found = verdict({"register": {**record, "ref": ref}})
     assert (found["word"], found["is_good"], found["sentence"]) == (word, accepted, "because")
-
-
-def test_curves_of_a_resumed_run_join(tiny: Finished, tmp_path: Path) -> None:
-    record = {"stage": "train", "fingerprint": "f"}
-    for attempt, steps in (("1", range(4)), ("10", range(3, 6))):
-        folder = tmp_path / "train" / "f" / "attempts" / attempt
-        folder.mkdir(parents=True)
-        lines = [{"step": s, "loss": float(attempt), "samples_per_s": None, "input_wait": None} for s in steps]
-        (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"step": 9, "lo')
-    found = report_facts.training(tmp_path, record)
-    assert found is not None
-    assert found.loss == ((0, 1.0), (1, 1.0), (2, 1.0), (3, 10.0), (4, 10.0), (5, 10.0))
-
-
-def test_videos_beyond_the_limit_are_named_only(tiny: Finished) -> None:
-    lake, chain = tiny
-    first = report_facts.clips(lake, chain["evaluate"])[0]
-    clips = report_facts.clips(lake, chain["evaluate"], max_bytes=len(first.uri) * 3 // 4)
-    assert [bool(clip.uri) for clip in clips] == [True, False, False]
 
 
 @pytest.mark.parametrize(
