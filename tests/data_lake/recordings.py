@@ -120,6 +120,22 @@ def write_v2(root: Path, lengths: Sequence[int] = (8, 12, 10), cameras: Sequence
     return root
 
 
+def span_columns(key: str, lengths: Sequence[int], there: Sequence[int]) -> dict[str, list[Any]]:
+    """The video columns of one camera, whose file holds the episodes `there`; null or NaN for the others."""
+    spans: list[tuple[float, float] | None] = [None] * len(lengths)
+    begin = 0
+    for episode in there:
+        spans[episode] = (begin / FPS, (begin + lengths[episode]) / FPS)
+        begin += lengths[episode]
+    nowhere = (float("nan"), float("nan"))
+    return {
+        f"videos/{key}/chunk_index": [None if span is None else 0 for span in spans],
+        f"videos/{key}/file_index": [None if span is None else 0 for span in spans],
+        f"videos/{key}/from_timestamp": [(span or nowhere)[0] for span in spans],
+        f"videos/{key}/to_timestamp": [(span or nowhere)[1] for span in spans],
+    }
+
+
 def write_v3(
     root: Path,
     source: Path,
@@ -151,17 +167,7 @@ def write_v3(
         there = [episode for episode in range(len(lengths)) if (episode, key) not in without]
         parts = [source / f"videos/chunk-000/{key}/episode_{episode:06d}.mp4" for episode in there]
         join_videos(root / f"videos/{key}/chunk-000/file-000.mp4", parts, [lengths[episode] for episode in there])
-        begins, begin = {}, 0
-        for episode in there:
-            begins[episode] = begin
-            begin += lengths[episode]
-        spans = [
-            (begins[n] / FPS, (begins[n] + lengths[n]) / FPS) if n in begins else None for n in range(len(lengths))
-        ]
-        columns[f"videos/{key}/chunk_index"] = [None if span is None else 0 for span in spans]
-        columns[f"videos/{key}/file_index"] = [None if span is None else 0 for span in spans]
-        columns[f"videos/{key}/from_timestamp"] = [float("nan") if span is None else span[0] for span in spans]
-        columns[f"videos/{key}/to_timestamp"] = [float("nan") if span is None else span[1] for span in spans]
+        columns |= span_columns(key, lengths, there)
     pq.write_table(pa.table(columns), root / "meta/episodes/chunk-000/file-000.parquet")
     pq.write_table(pa.table({"task_index": [0, 1], "task": list(TASKS)}), root / "meta/tasks.parquet")
     info = info_of("v3.0", lengths, cameras) | {

@@ -161,3 +161,18 @@ def test_a_source_that_changes_meanwhile_is_not_committed(v2: Path, tmp_path: Pa
     with pytest.raises(UserError, match="LAKE-003"):
         ingest(v2, tmp_path / "cart", unchanged=unchanged)
     assert not (tmp_path / "cart/manifests").exists()
+
+
+def test_cosmetic_metadata_do_not_keep_sources_apart(v2: Path, tmp_path: Path) -> None:
+    """D13: one copy has `video_info` and other names; both mean the same."""
+    root = tmp_path / "cart"
+    ingest(v2, root)
+    other = write_v2(tmp_path / "other", (5,))
+    info = json.loads((other / "meta/info.json").read_text())
+    info["features"][CAMERA]["video_info"] = {"video.fps": 10.0}
+    info["features"]["observation.state"]["names"] = {"axes": ["x", "y", "z"]}
+    info["features"]["timestamp"]["fps"] = 10.0
+    (other / "meta/info.json").write_text(json.dumps(info))
+    assert ingest(other, root).num_new == 1
+    features = content(root)["info"]["features"]
+    assert features["observation.state"]["names"] == ["x", "y", "z"]
