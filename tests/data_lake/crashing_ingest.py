@@ -1,11 +1,13 @@
 """Ingests into copies of a data set, each in a process that kills itself at another step of the commit.
 
 `python -m tests.data_lake.crashing_ingest SOURCE COPY:STEP …` forks one process per copy, before Lance is used.
+`COPY:0.05` instead kills it from outside after 0.05 seconds.
 """
 
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,14 +40,19 @@ def dying(fn: Callable[..., Any], steps: list[int]) -> Callable[..., Any]:
 def main(source: Path, jobs: list[str]) -> None:
     for job in jobs:
         copy, step = job.rsplit(":", 1)
-        if os.fork() == 0:
-            steps = [int(step)]
+        moment = float(step) if "." in step else None
+        child = os.fork()
+        if child == 0:
+            steps = [0 if moment is not None else int(step)]
             tables._write = dying(tables._write, steps)
             tables._commit = dying(tables._commit, steps)
             tables.put_if_absent = dying(tables.put_if_absent, steps)
             ingest_source(source, SPEC, dataset_root=Path(copy), out_dir=Path(copy).parent / f"{Path(copy).name}-out")
             os._exit(0)
-        _, status = os.wait()
+        if moment is not None:
+            time.sleep(moment)
+            os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
         print(Path(copy).name, "killed" if os.WIFSIGNALED(status) else os.waitstatus_to_exitcode(status), flush=True)
 
 

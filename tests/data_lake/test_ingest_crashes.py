@@ -4,7 +4,9 @@ import shutil
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,29 +24,58 @@ def v2(tmp_path: Path) -> Path:
     return write_v2(tmp_path / "v2", LENGTHS)
 
 
-def test_a_crash_at_any_step_shows_all_or_nothing(tmp_path: Path) -> None:
-    """SIGKILL before and after each write and commit; the same command then ends where no crash would have."""
+def crash(source: Path, jobs: list[str]) -> list[str]:
+    """Run the jobs; how each ended."""
+    command = [sys.executable, "-m", "tests.data_lake.crashing_ingest", str(source), *jobs]
+    root = Path(__file__).parents[2]
+    ended = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=240, check=True)
+    return [line.split()[1] for line in ended.stdout.splitlines()]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Before:
+    """A data set of two episodes, a source of three, and what readers see before and after."""
+
+    root: Path
+    source: Path
+    old: dict[str, Any]
+    new: dict[str, Any]
+
+    def copies(self, count: int) -> list[Path]:
+        return [Path(shutil.copytree(self.root, self.root.parent / f"copy{number}")) for number in range(count)]
+
+
+@pytest.fixture
+def before(tmp_path: Path) -> Before:
     short, whole = write_v2(tmp_path / "short", LENGTHS[:2]), write_v2(tmp_path / "whole", LENGTHS)
     ingest(short, tmp_path / "started")
     old = content(tmp_path / "started")
     shutil.copytree(tmp_path / "started", tmp_path / "undisturbed")
     ingest(whole, tmp_path / "undisturbed")
-    new = content(tmp_path / "undisturbed")
-    points = range(1, 2 * STEPS + 1)
-    for point in points:
-        shutil.copytree(tmp_path / "started", tmp_path / f"killed{point}")
-    command = [sys.executable, "-m", "tests.data_lake.crashing_ingest", str(whole)]
-    command += [f"{tmp_path}/killed{point}:{point}" for point in points]
-    root = Path(__file__).parents[2]
-    ended = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=True)
-    assert ended.stdout.split("\n")[:-1] == [f"killed{point} killed" for point in points], ended.stderr
-    for point in points:
-        copy = tmp_path / f"killed{point}"
-        is_done = point == 2 * STEPS  # killed after the manifest was put
-        assert content(copy) == (new if is_done else old), point
-        done = ingest(whole, copy)
-        assert done.num_new == (0 if is_done else 1)
-        assert content(copy) == new and versions(copy) == [1, 2], point
+    return Before(root=tmp_path / "started", source=whole, old=old, new=content(tmp_path / "undisturbed"))
+
+
+def test_a_crash_at_any_step_shows_all_or_nothing(before: Before) -> None:
+    """SIGKILL before and after each write and commit; the same command then ends where no crash would have."""
+    copies = before.copies(2 * STEPS)
+    ends = crash(before.source, [f"{copy}:{step}" for step, copy in enumerate(copies, start=1)])
+    assert ends == ["killed"] * (2 * STEPS)
+    for step, copy in enumerate(copies, start=1):
+        is_done = step == 2 * STEPS  # killed after the manifest was put
+        assert content(copy) == (before.new if is_done else before.old), step
+        assert ingest(before.source, copy).num_new == (0 if is_done else 1)
+        assert content(copy) == before.new and versions(copy) == [1, 2], step
+
+
+@pytest.mark.slow
+def test_a_crash_at_any_moment_shows_all_or_nothing(before: Before) -> None:
+    """SIGKILL from outside, 40 moments over the time that an ingest takes."""
+    copies = before.copies(40)
+    crash(before.source, [f"{copy}:{0.01 * number:.3f}" for number, copy in enumerate(copies)])
+    for copy in copies:
+        assert content(copy) in (before.old, before.new)
+        ingest(before.source, copy)
+        assert content(copy) == before.new and versions(copy) == [1, 2]
 
 
 def test_two_at_once_put_each_episode_in_once(v2: Path, tmp_path: Path) -> None:
