@@ -12,7 +12,7 @@ from data_lake import lake_meta
 from data_lake.examine import Tally, examine
 from data_lake.findings import Finding, finding, fold
 from data_lake.sources import open_source
-from data_lake.tables import TABLES, Manifest, open_table, read_manifest, read_meta
+from data_lake.tables import NAME, TABLES, Manifest, dataset_root, open_table, read_manifest, read_meta
 from errors import UserError
 
 BLOCK = 1 << 20
@@ -25,7 +25,7 @@ def doctor(
     """`{source, format, version, episodes: {in, ok, quarantined}, findings}` of a folder, or of a data set of
     `lake` by its name (or path). Changes nothing. Raises UserError LAKE-002 when there is no such thing."""
     path = Path(source)
-    named = None if lake is None else lake / "datasets" / source
+    named = dataset_root(lake, source) if lake is not None and NAME.fullmatch(source) else None
     if (path / "manifests").is_dir():
         return _of_dataset(source, path)
     if not path.exists() and named is not None and (named / "manifests").is_dir():

@@ -33,7 +33,7 @@ def _lake(what: str, fix: str) -> Code:
 _COPY = "copy the file again and run the same command"
 _REBUILD = "restore the data set from a copy, or ingest its sources into a new one"
 
-# LAKE-001 … LAKE-006 stop an ingest as a whole (UserError); the others are about one episode or one file.
+# LAKE-001 … LAKE-006 and LAKE-034 stop an ingest as a whole (UserError); the others are about one episode or one file.
 CODES: dict[str, Code] = {
     "LAKE-001": _lake("no episode could be ingested", "mend what the findings name first"),
     "LAKE-002": _lake("not a source that is understood", "name a folder with meta/info.json, or give its format"),
@@ -75,6 +75,7 @@ CODES: dict[str, Code] = {
     "LAKE-033": _odd(
         "the same video stands under several episodes", "they are ingested as they are", "check the recording"
     ),
+    "LAKE-034": _lake("not a name for a data set", "use letters, digits, `.`, `-` and `_`"),
     "LAKE-040": _odd("codebase_version disagrees with the layout", "the layout was believed", "correct meta/info.json"),
     "LAKE-041": _odd("total_videos is wrong", "files were counted instead", "correct meta/info.json"),
     "LAKE-042": _odd("total_chunks is wrong", "folders were counted instead", "correct meta/info.json"),

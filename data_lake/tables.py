@@ -5,6 +5,7 @@ commits the pinned fragments plus its own, so what an earlier crash or a rival l
 """
 
 import json
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -19,6 +20,7 @@ from data_lake.schema import FILE_FORMAT, META, VIDEOS
 from data_lake.video import VideoIndex
 from errors import Transient, UserError
 
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 TABLES = ("frames", "videos", "meta")
 FRAGMENT_BYTES = 64 << 20  # what a writer holds in memory before it writes a fragment
 FILES_PER_CHUNK = 1000
@@ -43,6 +45,15 @@ class Place:
 
     chunk_index: int
     file_index: int
+
+
+def dataset_root(lake: Path, name: str) -> Path:
+    """Where the data set `name` is. Raises UserError LAKE-034 for a name that could lead anywhere else."""
+    if not NAME.fullmatch(name):
+        raise UserError(
+            "LAKE-034", f"not a name for a data set: {name!r}", next_step="use letters, digits, `.`, `-` and `_`"
+        )
+    return lake / "datasets" / name
 
 
 def manifest_path(root: Path, version: int) -> Path:

@@ -6,6 +6,7 @@ from data_lake.ingest import Ingested, ingest_source
 from data_lake.refs import DatasetRef, EpisodesRef, SourceRef
 from data_lake.sources.snapshot import verify
 from data_lake.store import Attempt
+from data_lake.tables import dataset_root
 from model_core.embodiments import find_embodiment
 from tasks.runtime import Progress, Runtime, Summary
 from tasks.specs import IngestStage
@@ -25,7 +26,7 @@ def ingest(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Attempt, 
     done = ingest_source(
         Path(source.path) if isinstance(source, SourceRef) else runtime.path(source.uri),
         spec.ingest,
-        dataset_root=runtime.lake / "datasets" / spec.ingest.dataset,
+        dataset_root=dataset_root(runtime.lake, spec.ingest.dataset),
         out_dir=out.path,
         label=source.uri if isinstance(source, SourceRef) else "collect",
         dims=(embodiment.state_dim, embodiment.action_dim),

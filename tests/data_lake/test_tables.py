@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from data_lake.schema import fixed
-from data_lake.tables import Manifest, Writer, open_table, read_manifest, read_meta, versions
+from data_lake.tables import Manifest, Writer, dataset_root, open_table, read_manifest, read_meta, versions
 from data_lake.video import index_video
 from errors import UserError
 from tests.data_lake.recordings import colour, write_video
@@ -137,3 +137,11 @@ def test_a_torn_manifest_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         read_manifest(tmp_path)
     assert error.value.code == "LAKE-074"
+
+
+@pytest.mark.parametrize("name", ["", "..", "../x", "/etc", "a/b", "a\0b", "-rf", ".hidden", "%2e%2e/x", "x" * 101])
+def test_a_name_leads_nowhere_else(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as error:
+        dataset_root(tmp_path, name)
+    assert error.value.code == "LAKE-034"
+    assert dataset_root(tmp_path, "gr1_v2.0-a") == tmp_path / "datasets/gr1_v2.0-a"
