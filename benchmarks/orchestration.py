@@ -120,7 +120,7 @@ def main(lake: Path, home: Path) -> dict[str, Any]:
 
 
 def _measure(root: Path, runtime: Runtime, clock: float) -> tuple[dict[str, list[float]], dict[str, str], float]:
-    """ms per stage of every round (the first is a warm-up), digest of the results, seconds until the server answered."""
+    """ms per stage of every round after a warm-up, digest of the results, seconds until the server answered."""
     samples: dict[str, list[float]] = {name: [] for name in CONTENDERS}
     digests: dict[str, str] = {}
     server_s = 0.0

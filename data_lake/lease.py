@@ -39,7 +39,7 @@ class Holder:
         """True only when it is certain: it let go, or its process on this very machine has ended."""
         if self.released:
             return True
-        return self.host == this_host() and process_start(self.pid) != self.started
+        return self.host == this_host() and start_time(self.pid) != self.started
 
 
 def this_host() -> str:
@@ -48,7 +48,7 @@ def this_host() -> str:
     return f"{os.uname().nodename}/{boot.read_text().strip() if boot.exists() else ''}"
 
 
-def process_start(pid: int) -> str:
+def start_time(pid: int) -> str:
     """Kernel start time of a live process (with `pid` it names one process for good); empty when it has ended.
 
     Without /proc a live process cannot be told from its successor: then any live one counts as the same.
@@ -143,7 +143,7 @@ def acquire(
                 run_id=run_id,
                 host=this_host(),
                 pid=os.getpid(),
-                started=process_start(os.getpid()),
+                started=start_time(os.getpid()),
             )
             if put_if_absent(lease_path(folder, attempt), json.dumps(asdict(mine)).encode()):
                 return Lease(folder, mine, lease_s)

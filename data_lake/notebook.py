@@ -16,7 +16,7 @@ NUM_THUMBNAILS = 6
 def table_html(ref: Ref) -> str:
     """The fields of a ref as an HTML table."""
     rows = "".join(
-        f"<tr><th style='text-align:left'>{each.name}</th><td style='text-align:left'>{_shown(ref, each.name)}</td></tr>"
+        f"<tr style='text-align:left'><th>{each.name}</th><td>{_shown(ref, each.name)}</td></tr>"
         for each in fields(ref)
     )
     return f"<table><caption>{type(ref).__name__}</caption>{rows}</table>"

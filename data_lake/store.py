@@ -164,7 +164,7 @@ def begin(slot: Slot, *, run_id: str, lease_s: float, on_wait: Callable[[Holder]
         slot.path / "leases",
         run_id=run_id,
         lease_s=lease_s,
-        is_finished=lambda: (slot.path / RECORD).exists(),
+        is_finished=(slot.path / RECORD).exists,
         on_wait=on_wait,
     )
     return Attempt(slot, lease) if lease else None

@@ -1,9 +1,10 @@
 """The typed form of changes to a recipe: every field of it, optional, with its type; what the UI shows."""
 
 import dataclasses
+import functools
+import operator
 import types
 import typing
-from functools import cache
 from typing import Any
 
 import pydantic
@@ -11,7 +12,7 @@ import pydantic
 from flows.recipe import LoopRecipe
 
 
-@cache
+@functools.cache
 def _optional(spec: type) -> type[pydantic.BaseModel]:
     """A model with the fields of the dataclass `spec`, all optional, its sub-specs likewise."""
     hints = typing.get_type_hints(spec)
@@ -28,7 +29,7 @@ def _loose(hint: Any) -> Any:
     """`hint` with a spec (also where it may be None) replaced by its optional form."""
     if isinstance(hint, types.UnionType):
         kinds = [_loose(each) for each in typing.get_args(hint) if each is not type(None)]
-        return typing.Union[tuple(kinds)] | None  # noqa: UP007: a union of a computed tuple
+        return functools.reduce(operator.or_, kinds) | None
     return _optional(hint) if dataclasses.is_dataclass(hint) else hint
 
 

@@ -1,4 +1,4 @@
-"""Which Prefect server a flow talks to: the one of `up` while it runs, else one of its own that lasts as long as the call.
+"""Which Prefect server a flow talks to: the one of `up` while it runs, else one of its own for as long as it lasts.
 
 A flow made with `loop_flow` can be called anywhere (script, terminal, running notebook kernel) without set-up.
 """
@@ -7,6 +7,8 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from dataclasses import asdict
 from typing import Any
 
@@ -94,11 +96,30 @@ def _is_worth_showing(record: logging.LogRecord) -> bool:
     return "temporary server" not in str(record.msg)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PresentRun:
+    """The flow run that this code executes in."""
+
+    run_id: str
+    parameters: dict[str, Any]
+    expected_start: datetime
+
+
+def present_run() -> PresentRun:
+    """Raises RuntimeError outside of a flow run."""
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        raise RuntimeError("there is no flow run here; call the flow, not its function")
+    run = context.flow_run
+    expected = run.expected_start_time or datetime.now(UTC)
+    return PresentRun(run_id=str(run.id), parameters=context.parameters or {}, expected_start=expected)
+
+
 def places_of(parameters: dict[str, Any]) -> Places:
     """Where a run with these parameters keeps its lake and its state."""
     return places(parameters.get("lake"), parameters.get("home"))
 
 
-def _leave_trace(_flow: Any, flow_run: Any, _state: Any) -> None:
+def _leave_trace(flow: Any, flow_run: Any, state: Any) -> None:
     """Hook of every attempt: who executes the run, so that its death can be noticed."""
     trace.leave(places_of(flow_run.parameters).home, str(flow_run.id))

@@ -2,22 +2,20 @@
 
 from typing import Any
 
-from prefect.context import FlowRunContext
 from prefect.states import Completed
 
-from data_lake.refs import ModelVersionRef
 from flows.changes import RecipeChanges, assignments
 from flows.loop import closed_loop
 from flows.places import places
 from flows.profile import load_profile
 from flows.recipe import changed, load, resolve
-from flows.server import loop_flow
+from flows.server import loop_flow, present_run
 from flows.session import Session, open_session
 
 
 def begin(recipe: str, changes: Any, profile: str, lake: str | None, home: str | None) -> Session:
     """The session of the present flow run; a Retry begins the same one again."""
-    run_id = str(FlowRunContext.get().flow_run.id)
+    run_id = present_run().run_id
     where = places(lake, home)
     wanted = load(recipe)
     if given := assignments(changes):
@@ -27,8 +25,8 @@ def begin(recipe: str, changes: Any, profile: str, lake: str | None, home: str |
 
 def run_name() -> str:
     """`tiny · 2026-12-02 09:14`, in UTC."""
-    context = FlowRunContext.get()
-    return f"{context.parameters['recipe']} · {context.flow_run.expected_start_time:%Y-%m-%d %H:%M}"
+    run = present_run()
+    return f"{run.parameters['recipe']} · {run.expected_start:%Y-%m-%d %H:%M}"
 
 
 @loop_flow(name="train-loop", flow_run_name=run_name)
@@ -38,7 +36,7 @@ def train_loop(
     profile: str = "laptop",
     lake: str | None = None,
     home: str | None = None,
-) -> ModelVersionRef:
+) -> Any:  # a state that holds the ModelVersionRef, which is what the caller gets
     """Safe to rerun at any time: a finished stage returns its ref at once, a half-finished one continues.
 
     recipe: what to build: tiny, smoke, gr1, a YAML file, or a dotted `module:NAME`.

@@ -30,7 +30,7 @@ def code_digest(module: str) -> str:
 
 
 def _source(module: str) -> Path | None:
-    if module.split(".")[0] not in PACKAGES:
+    if module.partition(".")[0] not in PACKAGES:
         return None
     path = ROOT / Path(*module.split("."))
     candidates = (path.with_suffix(".py"), path / "__init__.py")

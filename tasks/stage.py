@@ -40,8 +40,7 @@ def run_as_task(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Ref:
 
 @functools.cache
 def _task(stage: Stage) -> Task[..., Any]:
-    return task(
-        _run,
+    decorate = task(
         name=stage.name,
         retries=stage.retries,
         retry_delay_seconds=exponential_backoff(backoff_factor=2),
@@ -50,6 +49,7 @@ def _task(stage: Stage) -> Task[..., Any]:
         cache_policy=NO_CACHE,  # the lake says what is finished
         persist_result=False,
     )
+    return decorate(_run)
 
 
 def _is_transient(_task: Any, _run: Any, state: Any) -> bool:

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from data_lake.lease import process_start
+from data_lake.lease import start_time
 
 PROC = Path("/proc")
 
@@ -23,10 +23,10 @@ class Started:
 
     @classmethod
     def now(cls, pid: int) -> "Started":
-        return cls(pid=pid, since=process_start(pid))
+        return cls(pid=pid, since=start_time(pid))
 
     def is_alive(self) -> bool:
-        return bool(self.since) and process_start(self.pid) == self.since
+        return bool(self.since) and start_time(self.pid) == self.since
 
 
 def terminate(started: Started, *, grace_s: float) -> bool:
@@ -71,9 +71,9 @@ def _engine(entry: Path) -> Engine | None:
         variables = (entry / "environ").read_bytes().decode(errors="replace").split("\0")
     except OSError:  # it ended meanwhile, or belongs to somebody else
         return None
-    found = dict(variable.partition("=")[::2] for variable in variables)
+    found = {name: value for name, _, value in (variable.partition("=") for variable in variables)}
     run_id = found.get("PREFECT__FLOW_RUN_ID")
-    if run_id is None or not process_start(int(entry.name)):
+    if run_id is None or not start_time(int(entry.name)):
         return None
     return Engine(pid=int(entry.name), run_id=run_id, home=found.get("VLALOOP_HOME", ""))
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from data_lake.files import replace as replace_file
-from data_lake.lease import Holder, Lease, TakenOver, acquire, lease_path, newest, process_start, this_host
+from data_lake.lease import Holder, Lease, TakenOver, acquire, lease_path, newest, start_time, this_host
 
 SILENT = {"run_id": "r", "is_finished": lambda: False, "on_wait": lambda held: None}
 
 
 def held(attempt: int = 1, **changes: object) -> Holder:
-    here = {"host": this_host(), "pid": os.getpid(), "started": process_start(os.getpid())}
+    here = {"host": this_host(), "pid": os.getpid(), "started": start_time(os.getpid())}
     return Holder(**{"attempt": attempt, "token": "t", "run_id": "r", **here, **changes})
 
 
@@ -43,7 +43,7 @@ def test_first_come_first_served_and_release_hands_over(tmp_path: Path) -> None:
 
 def test_a_dead_process_is_taken_over_at_once(tmp_path: Path) -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    put(tmp_path, held(pid=child.pid, started=process_start(child.pid)))
+    put(tmp_path, held(pid=child.pid, started=start_time(child.pid)))
     child.kill()
     child.wait()
     started = time.monotonic()
