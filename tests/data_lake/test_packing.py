@@ -154,3 +154,18 @@ def test_balance_over_ranks() -> None:
 def test_fewer_rows_than_ranks_is_refused() -> None:
     with pytest.raises(UserError, match="PACK-002"):
         assign([np.array([3])], 2)
+
+
+@pytest.mark.slow
+def test_ten_thousand_random_packings() -> None:
+    """Every id once, no row too full, and the sum of tokens kept; never fewer rows than the tokens need."""
+    random = np.random.default_rng(0)
+    for case in range(10_000):
+        capacity = int(random.integers(1, 80))
+        lengths = random.integers(1, capacity + 1, random.integers(1, 30))
+        packing = packed(lengths, capacity)
+        rows = packing.rows(case, 0, packing.num_rows)
+        assert sorted(np.concatenate(rows)) == list(range(len(lengths)))
+        assert max(int(lengths[row].sum()) for row in rows) <= capacity
+        assert packing.num_rows >= -(-int(lengths.sum()) // capacity)
+        assert packing.num_tokens == lengths.sum()
