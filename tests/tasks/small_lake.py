@@ -10,7 +10,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 
-from data_lake.packing import pack_samples
+from data_lake.packing import Packing, pack_samples
 from data_lake.preprocess import samples_schema
 from data_lake.refs import CheckpointRef, PackedRef, PreprocessedRef, Ref
 from data_lake.samples import view_column
@@ -38,7 +38,7 @@ POLICY = PolicySpec(
     normalisation="mean_std",
 )
 TRAIN = TrainSpec(
-    num_steps=20,
+    num_steps=40,
     rows_per_step=2,
     num_draws=2,
     learning_rate=3e-3,
@@ -48,7 +48,7 @@ TRAIN = TrainSpec(
     ema_decay=0.9,
     seed=0,
     attention="sdpa_segments",
-    checkpoint_every=4,
+    checkpoint_every=8,
 )
 STAGE = TrainStage(train=TRAIN, policy=POLICY)
 EXPORT = ExportStage(export=ExportSpec(precision="fp8_block128", max_action_error=0.2, num_samples=6, denoise_steps=3))
@@ -85,9 +85,7 @@ class SmallLake:
 
 def make(root: Path, *, heldout: int = 1) -> SmallLake:
     """`heldout` of the episodes at the end are held out of training."""
-    reports: list[Report] = []
-    runtime = Runtime(lake=root / "lake", home=root / "home", run_id="r", threads=1, sink=reports.append)
-    preprocessed, packed = runtime.lake / "preprocess" / "p", runtime.lake / "pack" / "k"
+    preprocessed, packed = root / "lake" / "preprocess" / "p", root / "lake" / "pack" / "k"
     for folder in (preprocessed, packed):
         folder.mkdir(parents=True)
     columns = _columns(heldout)
@@ -101,19 +99,29 @@ def make(root: Path, *, heldout: int = 1) -> SmallLake:
     ids = np.flatnonzero(np.array(columns["split"]) == 0)
     tokens = token_count(POLICY)
     lengths = tokens.length(np.array(columns["num_views"]), np.array([len(t) for t in columns["text_tokens"]]))
-    packing = pack_samples(ids, lengths[ids], capacity=60, tokens=tokens)
-    packing.save(packed)
+    pack_samples(ids, lengths[ids], capacity=60, tokens=tokens).save(packed)
+    return opened(root, heldout=heldout)
+
+
+def opened(root: Path, *, heldout: int = 1) -> SmallLake:
+    """What `make` made there."""
+    reports: list[Report] = []
+    packing = Packing.load(root / "lake" / "pack" / "k")
     return SmallLake(
-        runtime=runtime,
+        runtime=Runtime(lake=root / "lake", home=root / "home", run_id="r", threads=1, sink=reports.append),
         preprocessed=PreprocessedRef(
-            uri="preprocess/p", fingerprint="p", num_samples=len(ids), num_heldout=heldout * LENGTH, num_views=2
+            uri="preprocess/p",
+            fingerprint="p",
+            num_samples=packing.num_samples,
+            num_heldout=heldout * LENGTH,
+            num_views=2,
         ),
         packed=PackedRef(
             uri="pack/k",
             fingerprint="k",
-            num_samples=len(ids),
+            num_samples=packing.num_samples,
             num_rows=packing.num_rows,
-            tokens_per_row=60,
+            tokens_per_row=packing.capacity,
             fill_rate=packing.fill_rate,
         ),
         reports=reports,

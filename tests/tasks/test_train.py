@@ -3,10 +3,13 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+import uuid
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ import pytest
 from data_lake.refs import CheckpointRef
 from errors import Transient, UserError
 from model_core.training.checkpoint import find_fault
-from tasks.launchers import local
+from tasks.launchers import Job, local
 from tasks.metrics import last_step
 from tasks.registry import connect
 from tasks.runtime import Note, Progress, Summary
@@ -23,6 +26,17 @@ from tasks.spool import last_line, read_lines
 from tasks.train import Submitted, follow, train
 from tests.tasks import small_lake
 from tests.tasks.small_lake import STAGE, SmallLake
+from tests.tasks.test_launchers import LAUNCHER as SHELL
+
+ROOT = Path(__file__).parents[2]
+LONG = replace(STAGE, train=replace(STAGE.train, num_steps=160))
+FOLLOWER = """
+import sys
+from pathlib import Path
+from tasks.train import train
+from tests.tasks import small_lake, test_train
+small_lake.opened(Path(sys.argv[1])).train(train, test_train.LONG)
+"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -99,20 +113,20 @@ def in_background(lake: SmallLake, spec: Any = STAGE) -> tuple[threading.Thread,
 
 def test_it_trains_to_the_last_step_and_says_how(undisturbed: tuple[SmallLake, CheckpointRef], tracking: Path) -> None:
     lake, ref = undisturbed
-    assert (ref.step, ref.uri) == (20, f"train/{ref.fingerprint}/attempts/1/checkpoints/step-000020")
+    assert (ref.step, ref.uri) == (40, f"train/{ref.fingerprint}/attempts/1/checkpoints/step-000040")
     assert find_fault(lake.runtime.path(ref.uri)) is None
     lines = read_lines(lake.runtime.path(ref.uri).parents[1] / "metrics.jsonl")
-    assert [line["step"] for line in lines] == list(range(20))
+    assert [line["step"] for line in lines] == list(range(40))
     assert all(line["samples_per_s"] > 0 and 0 <= line["input_wait"] <= 1 for line in lines)
     assert [line["loss"] for line in lines] == [line["loss"] for line in history(lake, ref)]
     assert ref.samples_seen == sum(line["num_samples"] for line in lines)
     progress = [report for report in lake.reports if isinstance(report, Progress)]
-    assert progress[-1].done == progress[-1].total == 20
+    assert progress[-1].done == progress[-1].total == 40
     assert set(progress[-1].figures) == {"loss", "samples/s", "input wait"}
-    assert any(isinstance(report, Summary) and report.line.startswith("20 steps") for report in lake.reports)
+    assert any(isinstance(report, Summary) and report.line.startswith("40 steps") for report in lake.reports)
     assert notes(lake) == ""
     registry = connect(lake.runtime.lake, tracking)
-    assert last_step(registry, registry.run_of(f"train/{ref.fingerprint}", "")) == 19
+    assert last_step(registry, registry.run_of(f"train/{ref.fingerprint}", "")) == 39
 
 
 def test_a_finished_job_is_not_repeated(undisturbed: tuple[SmallLake, CheckpointRef]) -> None:
@@ -121,82 +135,67 @@ def test_a_finished_job_is_not_repeated(undisturbed: tuple[SmallLake, Checkpoint
     assert not (slot(lake) / "attempts" / "2" / "job").exists()
 
 
-def test_a_job_killed_at_step_10_resumes_to_the_same_losses(
-    lake: SmallLake, undisturbed: tuple[SmallLake, CheckpointRef]
+def test_a_run_that_fails_and_then_is_killed_ends_with_the_same_losses(
+    lake: SmallLake, undisturbed: tuple[SmallLake, CheckpointRef], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("VLALOOP_FAIL_AT_STEP", "9")
+    with pytest.raises(UserError, match=r"TRAIN-001.*told to fail once at step 9") as caught:
+        lake.train(train)
+    assert "log.txt" in caught.value.next_step
     thread, ended = in_background(lake)
-    job = job_and_step(lake, 10)
+    job = job_and_step(lake, 18, number=2)
     os.kill(worker_of(job), signal.SIGKILL)
     thread.join()
     assert isinstance(ended[0], Transient)
-    (newest := max((slot(lake) / "attempts/1/checkpoints").glob("step-*")) / "model.safetensors").write_bytes(b"torn")
+    newest = max((slot(lake) / "attempts/2/checkpoints").glob("step-*"))
+    (newest / "model.safetensors").write_bytes(b"torn")
     ref = lake.train(train)
     whole_lake, whole = undisturbed
     assert history(lake, ref) == history(whole_lake, whole)
     assert ref.loss == whole.loss
     for path in whole_lake.runtime.path(whole.uri).iterdir():
         assert path.read_bytes() == (lake.runtime.path(ref.uri) / path.name).read_bytes(), path.name
-    log = (slot(lake) / "attempts/2/job/log.txt").read_text()
-    assert f"checkpoint {newest.parent} passed over: model.safetensors" in log
-    assert "step-0000" in log.splitlines()[-1], "it began from an earlier checkpoint"
-    assert [line["step"] for line in read_lines(slot(lake) / "attempts/2/metrics.jsonl")] == list(range(20))
+    assert "from the beginning" in (slot(lake) / "attempts/1/job/log.txt").read_text()
+    assert "step-000008" in (slot(lake) / "attempts/2/job/log.txt").read_text()
+    assert f"{newest} passed over: model.safetensors" in (slot(lake) / "attempts/3/job/log.txt").read_text()
+    lines = read_lines(slot(lake) / "attempts/3/metrics.jsonl")
+    assert [line["step"] for line in lines] == list(range(40))
+    assert all(line["samples_per_s"] for line in lines)
 
 
 def test_who_comes_after_a_dead_follower_attaches_to_the_job_that_still_runs(lake: SmallLake) -> None:
-    spec = replace(STAGE, train=replace(STAGE.train, num_steps=60))
-    out = lake.train_attempt(spec)
-    follower = os.fork()
-    if follower == 0:  # a stage process that is killed while its job runs
-        train(spec, lake.preprocessed, lake.packed, out=out, runtime=lake.runtime)
-        os._exit(0)
+    follower = subprocess.Popen([sys.executable, "-c", FOLLOWER, lake.runtime.lake.parent], cwd=ROOT)
     job = job_and_step(lake, 3)
-    os.kill(follower, signal.SIGKILL)
-    os.waitpid(follower, 0)
-    out.release()
-    ref = lake.train(train, spec)
+    follower.kill()
+    follower.wait()
+    ref = lake.train(train, LONG)
     after = Submitted.read(slot(lake))
     assert after is not None
     assert after.handle["job_id"] == job.handle["job_id"]
     assert "attached to job" in notes(lake)
-    assert "/attempts/1/checkpoints/step-000060" in ref.uri
-    assert [line["step"] for line in read_lines(slot(lake) / "attempts/1/metrics.jsonl")] == list(range(60))
+    assert "/attempts/1/checkpoints/step-000160" in ref.uri
+    assert [line["step"] for line in read_lines(slot(lake) / "attempts/1/metrics.jsonl")] == list(range(160))
     assert not (slot(lake) / "attempts/2/job").exists()
 
 
-def test_a_job_that_fails_by_itself_is_told_with_its_log_and_resumes_when_run_again(
-    lake: SmallLake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("VLALOOP_FAIL_AT_STEP", "9")
-    with pytest.raises(UserError, match="TRAIN-001.*told to fail once at step 9") as caught:
-        lake.train(train)
-    assert "log.txt" in caught.value.next_step
-    ref = lake.train(train)
-    assert ref.step == 20
-    assert "step-000008" in (slot(lake) / "attempts/2/job/log.txt").read_text()
-
-
-def test_a_silent_job_is_cancelled_and_worth_a_retry(lake: SmallLake) -> None:
-    thread, _ = in_background(lake)
-    job = job_and_step(lake, 1)
-    os.kill(worker_of(job), signal.SIGSTOP)
-    with pytest.raises(Transient, match="no sign of life"):
-        follow(job, 20, out=lake_attempt(lake), runtime=lake.runtime, poll_s=0.05, silence_s=1.0)
-    thread.join()
-    assert local.members(job.handle) == []
-
-
+@dataclass(frozen=True)
 class Unfenced:
     """An attempt that nobody takes over."""
 
-    def __init__(self, slot: Path) -> None:
-        self.slot = slot
+    slot: Path
 
     def check(self) -> None:
         """Still ours."""
 
 
-def lake_attempt(lake: SmallLake) -> Any:
-    return Unfenced(slot(lake))
+def test_a_silent_job_is_cancelled_and_worth_a_retry(lake: SmallLake, tmp_path: Path) -> None:
+    job = Job(job_id=uuid.uuid4().hex, module="", arguments=("sleep 60",), directory=tmp_path / "job")
+    handle = SHELL.submit(job) | {"launcher": "tests.tasks.test_launchers:LAUNCHER"}
+    submitted = Submitted(handle=handle, output="attempts/1")
+    out: Any = Unfenced(tmp_path)
+    with pytest.raises(Transient, match="no sign of life for 1 s"):
+        follow(submitted, 40, out=out, runtime=lake.runtime, poll_s=0.05, silence_s=0.6)
+    assert local.members(handle) == []
 
 
 @pytest.mark.slow
