@@ -1,4 +1,4 @@
-"""The few calls of Prefect's REST API that vlaloop makes itself. Standard library only: importing Prefect takes seconds."""
+"""The few calls of Prefect's REST API that vlaloop makes itself; standard library only."""
 
 import json
 import random

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -10,7 +10,7 @@ from errors import UserError
 from flows.places import places
 from flows.screen import FAILED, Screen
 
-UsageError = typer.BadParameter.__base__
+UsageError: Any = typer.BadParameter.__base__
 """Of whichever click typer stands on; newer ones bring their own."""
 
 app = typer.Typer(
@@ -24,10 +24,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the las
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Tracebacks.")]
 Lake = Annotated[Path | None, typer.Option("--lake", envvar="VLALOOP_LAKE", help="Data and records. [./lake]")]
-Home = Annotated[Path | None, typer.Option("--home", envvar="VLALOOP_HOME", help="Local state. [.vlaloop beside the lake]")]
+Home = Annotated[
+    Path | None, typer.Option("--home", envvar="VLALOOP_HOME", help="Local state. [.vlaloop beside the lake]")
+]
 Recipe = Annotated[str, typer.Argument(help="tiny, smoke, gr1, a YAML file or module:NAME.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="Change a field of the recipe.")]
-Profile = Annotated[str, typer.Option("--profile", help="Where it runs: a name in deployments/profiles, or a YAML file.")]
+Profile = Annotated[
+    str, typer.Option("--profile", help="Where it runs: a name in deployments/profiles, or a YAML file.")
+]
 Format = Annotated[str, typer.Option("--format", help="Format of the source; auto tells by its layout.")]
 
 

@@ -15,18 +15,28 @@ from flows.services.commands import CORES_LIMIT, POOL
 RUNS_AT_ONCE = 4
 """Flow runs of the pool. Heavy stages still take turns by the concurrency limit, and say that they wait."""
 
+UNTIED = {"stream_output": False}
+"""Else a run writes to a pipe of its worker, and dies at the next line when the worker is killed."""
+
 CONFLICT, NOT_FOUND = 409, 404
 
 
-def apply(api: PrefectApi, places: Places, path: Path = ROOT / "deployments" / "prefect.yaml") -> list[str]:
-    """Create or update what has changed since the last time; returns the names `flow/deployment`.
+def declared(places: Places, path: Path = ROOT / "deployments" / "prefect.yaml") -> dict[str, Json]:
+    """What the file declares, by `flow/deployment`, as the server stores it. Imports Prefect and the flows."""
+    found = yaml.safe_load(path.read_text())
+    bodies = [_body(row, found["pull"], places) for row in found["deployments"]]
+    return {f"{flow}/{body['name']}": body for flow, body in bodies}
+
+
+def apply(api: PrefectApi, bodies: dict[str, Json]) -> None:
+    """Create or update what has changed since the last time.
 
     What a person paused or changed in the UI stays so until the file itself changes.
     """
-    declared = yaml.safe_load(path.read_text())
     _create(api, "/work_pools/", {"name": POOL, "type": "process", "concurrency_limit": RUNS_AT_ONCE})
     _create(api, "/v2/concurrency_limits/", {"name": CORES_LIMIT, "limit": 1})
-    return [_deploy(api, row, declared["pull"], places) for row in declared["deployments"]]
+    for name, body in bodies.items():
+        _deploy(api, name, body)
 
 
 def module_path(entrypoint: str) -> str:
@@ -35,20 +45,17 @@ def module_path(entrypoint: str) -> str:
     return f"{path.removesuffix('.py').replace('/', '.')}.{name}"
 
 
-def _deploy(api: PrefectApi, row: Json, pull: list[Json], places: Places) -> str:
-    flow, body = _body(row, pull, places)
-    name = f"{flow}/{row['name']}"
-    body["version"] = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
+def _deploy(api: PrefectApi, name: str, body: Json) -> None:
+    version = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:16]
     try:
-        unchanged = api.deployment(name)["version"] == body["version"]
+        unchanged = api.deployment(name)["version"] == version
     except Refused as refused:
         if refused.status != NOT_FOUND:
             raise
         unchanged = False
     if not unchanged:
-        flow_id = api.call("POST", "/flows/", {"name": flow})["id"]
-        api.call("POST", "/deployments/", {**body, "flow_id": flow_id})
-    return name
+        flow_id = api.call("POST", "/flows/", {"name": name.partition("/")[0]})["id"]
+        api.call("POST", "/deployments/", {**body, "version": version, "flow_id": flow_id})
 
 
 def _body(row: Json, pull: list[Json], places: Places) -> tuple[str, Json]:
@@ -67,7 +74,7 @@ def _body(row: Json, pull: list[Json], places: Places) -> tuple[str, Json]:
         "parameter_openapi_schema": parameter_schema(flow).model_dump_for_openapi(),
         "enforce_parameter_schema": True,
         "pull_steps": _filled(pull, {"{{ $PWD }}": str(ROOT)}),
-        "job_variables": {"working_dir": str(ROOT), "env": places.environment()},
+        "job_variables": {"working_dir": str(ROOT), "env": places.environment(), **UNTIED},
         "work_pool_name": row["work_pool"]["name"],
         "schedules": [_schedule(each) for each in row.get("schedules", ())],
     }

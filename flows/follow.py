@@ -65,7 +65,7 @@ class Board:
             row = self.rows[event["stage"]] = Row(stage=event["stage"], state="start", began=event["t"])
         match event["event"]:
             case "start":
-                row.text = f"because {'; '.join(event['why'])}"
+                row.text = f"building: {'; '.join(event['why'])}"
             case "progress":
                 row.state, row.text = "progress", _progress(row, event)
             case "summary":
@@ -165,8 +165,9 @@ def table(board: Board, now: float) -> "Table":
     from rich.text import Text
 
     drawn = Table.grid(padding=(0, 1), expand=True)
-    for justify, ratio in (("left", None), ("left", None), ("left", 1), ("right", None)):
-        drawn.add_column(justify=justify, ratio=ratio, no_wrap=True, overflow="ellipsis")
+    for ratio in (None, None, 1):
+        drawn.add_column(ratio=ratio, no_wrap=True, overflow="ellipsis")
+    drawn.add_column(justify="right", no_wrap=True)
     colours = {"built": "green", "cached": "cyan", "failed": "red", "waiting": "yellow"}
     for row in board.rows.values():
         running = row.state in ("start", "progress", "note")

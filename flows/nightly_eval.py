@@ -3,19 +3,17 @@
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from prefect.artifacts import create_markdown_artifact
-from prefect.context import FlowRunContext
 from prefect.states import Completed, Failed
 
 from data_lake.refs import EvalReport, Ref, TaskResult, from_json
 from data_lake.store import records
 from flows.places import places
 from flows.profile import load_profile
-from flows.server import loop_flow
+from flows.server import loop_flow, present_run
 from tasks.catalogue import evaluate
-from tasks.registry import connect
 from tasks.specs import EvaluateStage
 
 SEEDS_PER_DAY = 10_000
@@ -36,8 +34,12 @@ class Champion:
 
 def run_name() -> str:
     """`tiny nightly · 2026-12-02`, in UTC."""
-    context = FlowRunContext.get()
-    return f"{context.parameters['model']} nightly · {context.flow_run.expected_start_time:%Y-%m-%d}"
+    return f"{present_run().parameters['model']} nightly · {today()}"
+
+
+def today() -> date:
+    """The day that the run was meant for: a Retry on the morning after tests the same starts."""
+    return present_run().expected_start.date()
 
 
 @loop_flow(name="nightly-eval", flow_run_name=run_name)
@@ -46,13 +48,13 @@ def nightly_eval(model: str = "tiny", profile: str = "laptop", lake: str | None 
 
     model: the registered model's name. profile: where it runs. Run twice on one day, it evaluates once.
     """
-    flow_run = FlowRunContext.get().flow_run
-    runtime = load_profile(profile, places(lake, home), run_id=str(flow_run.id), label=f"{model} nightly")
+    run_id = present_run().run_id
+    runtime = load_profile(profile, places(lake, home), run_id=run_id, label=f"{model} nightly")
     champion = champion_of(model, runtime.lake, runtime.home)
     if champion is None:
         return Completed(name="NoChampion", message=f"model {model} has no champion yet")
-    spec = fresh(champion.spec, flow_run.expected_start_time.date())
-    report = evaluate(spec, *champion.refs, runtime=runtime)
+    spec = fresh(champion.spec, today())
+    report = cast(EvalReport, evaluate(spec, *champion.refs, runtime=runtime))
     worse = worse_tasks(champion.report.tasks, report.tasks)
     create_markdown_artifact(markdown(model, champion, report, worse), key=f"{model.lower()}-nightly")
     sentence = f"{model} v{champion.version}: {verdict(worse)}"
@@ -60,8 +62,11 @@ def nightly_eval(model: str = "tiny", profile: str = "laptop", lake: str | None 
 
 
 def champion_of(model: str, lake: Path, home: Path) -> Champion | None:
-    """The champion's records, by the fingerprint of the slot that registered it. None without a simulated one."""
-    version = connect(lake, home).champion(model)
+    """The champion's records, by the fingerprint of the slot that registered it. None when there is none."""
+    from tasks.promotion import champion
+    from tasks.registry import connect  # MLflow takes seconds to import
+
+    version = champion(connect(lake, home), model)
     if version is None:
         return None
     known = {record["fingerprint"]: record for record in records(lake)}

@@ -93,7 +93,7 @@ def result(refs: dict[str, Json]) -> Json:
         found["score"] = report["score"]
         if report["error"] is not None:
             found["error"] = report["error"]
-            found["baselines"] = {name: error for name, error in report["baselines"]}
+            found["baselines"] = dict(report["baselines"])
     if export:
         kept = ("precision", "num_bytes", "action_error", "language_saving", "total_saving")
         found["export"] = {key: export[key] for key in kept}

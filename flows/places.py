@@ -1,4 +1,4 @@
-"""Where the lake (data, records) and the home (local state) are: arguments, environment, then defaults. Never identity."""
+"""Where the lake (data, records) and the home (local state) are. Runtime, never identity."""
 
 import os
 from dataclasses import dataclass

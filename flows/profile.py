@@ -12,9 +12,7 @@ from tasks.runtime import Runtime
 FOLDER = ROOT / "deployments" / "profiles"
 
 SETTABLE = {
-    each.name: each.type
-    for each in fields(Runtime)
-    if each.name not in ("lake", "home", "run_id", "label", "sink")
+    each.name: each.type for each in fields(Runtime) if each.name not in ("lake", "home", "run_id", "label", "sink")
 }
 """What a profile may say: the fields of `Runtime` that describe a machine, with their types."""
 

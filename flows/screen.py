@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 DONE, FAILED, WRONG_USE, REJECTED = 0, 1, 2, 3
 """Exit statuses."""
 
+WIDTH_OF_FILES = 160
+"""Columns where no terminal tells: lines stay whole for grep."""
+
 WRONG_USE_CODES = ("CLI-", "NAME-", "PROFILE-", "RECIPE-")
 
 
@@ -29,8 +32,9 @@ class Screen:
         """Where people read; rich leaves colours out by NO_COLOR and when nobody looks."""
         from rich.console import Console
 
-        stderr = self.as_json or self.quiet
-        return Console(stderr=stderr, highlight=False, soft_wrap=True, quiet=self.quiet)
+        stream = sys.stderr if self.as_json else sys.stdout
+        width = None if stream.isatty() else WIDTH_OF_FILES
+        return Console(file=stream, highlight=False, soft_wrap=True, quiet=self.quiet, width=width)
 
     @property
     def is_live(self) -> bool:
@@ -71,7 +75,9 @@ def exit_status(error: UserError) -> int:
 
 
 def seconds(value: float) -> str:
-    """`4s`, `1m 31s`, `2h 05m`."""
+    """`0.2s`, `4s`, `1m 31s`, `2h 05m`."""
+    if value < 0.95:
+        return f"{value:.1f}s"
     whole = round(value)
     if whole < 60:
         return f"{whole}s"

@@ -18,7 +18,14 @@ def test(everything: bool, arguments: list[str], screen: Screen) -> int:  # noqa
     """Run pytest over the project; `arguments` go to pytest as they are."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "junit.xml"
-        command = [sys.executable, "-m", "pytest", f"--junitxml={report}", *(["--all"] if everything else []), *arguments]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            f"--junitxml={report}",
+            *(["--all"] if everything else []),
+            *arguments,
+        ]
         output = sys.stderr if screen.as_json else None
         status = subprocess.run(command, cwd=ROOT, stdout=output, check=False).returncode
         counts = _counts(report)

@@ -1,6 +1,7 @@
 """`ls`, `show` and `gc`: what is in the lake, what made it, and what nothing needs any more."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -113,10 +114,10 @@ def _by_alias(lake: Path, model: str, alias: str) -> int | None:
     return replay(AuditLog(folder=lake / "registry" / model / "audit").read()).aliases.get(alias)
 
 
-def _short(record: Json) -> str:
+def _short(record: Mapping[str, Any]) -> str:
     return f"{record['stage']}/{record['fingerprint'][:8]}"
 
 
-def _ref(record: Json) -> Json:
+def _ref(record: Mapping[str, Any]) -> Json:
     """The ref with where it stands."""
     return {"stage": record["stage"], "slot": f"{record['stage']}/{record['fingerprint']}", **record["ref"]}

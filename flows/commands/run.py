@@ -168,14 +168,22 @@ def _failure(board: Board, message: str, next_step: str) -> UserError:
     failed = next((row for row in board.rows.values() if row.state == "failed"), None)
     text = failed.text if failed else message.removeprefix("Flow run encountered an exception: ")
     kind, _, told = text.partition(": ")
-    code, _, rest = told.partition(": ")
-    if kind == "UserError" and rest:
-        first, *others = rest.splitlines()
-        given = dict(line.strip().partition(": ")[::2] for line in others if line.strip().startswith(("done:", "next:")))
-        where = next((line.strip() for line in others if not line.strip().startswith(("done:", "next:"))), "")
-        return UserError(code, first, where=where, done=given.get("done", ""), next_step=given.get("next", next_step))
+    if kind == "UserError":
+        return _parsed(told, next_step)
     where = f"stage {failed.stage}" if failed else ""
     return UserError("RUN-001", text, where=where, done="finished stages stay finished", next_step=next_step)
+
+
+def _parsed(paragraph: str, next_step: str) -> UserError:
+    """A `UserError` from what it printed in another process."""
+    head, *rest = paragraph.splitlines()
+    code, _, message = head.partition(": ")
+    parts = {"where": "", "done": "", "next": next_step}
+    for line in rest:
+        name, colon, value = line.strip().partition(": ")
+        known = colon and name in ("done", "next")
+        parts[name if known else "where"] = value if known else line.strip()
+    return UserError(code, message, where=parts["where"], done=parts["done"], next_step=parts["next"])
 
 
 def _revoke(planned: Sequence[PlannedStage], rebuild: str, why: str | None, screen: Screen) -> None:

@@ -68,8 +68,7 @@ def commands(places: Places, ports: dict[str, int]) -> dict[str, Command]:
     }
     extra = {"prefect": served, "worker": {"PREFECT_WORKER_QUERY_SECONDS": "2"}, "mlflow": _MLFLOW_QUIET}
     return {
-        name: Command(argv=(python, "-m", *argv), env={**shared, **extra.get(name, {})})
-        for name, argv in argvs.items()
+        name: Command(argv=(python, "-m", *argv), env={**shared, **extra.get(name, {})}) for name, argv in argvs.items()
     }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from errors import UserError
-from flows.api import DIRECT, PrefectApi, Refused
+from flows.api import DIRECT, Json, PrefectApi, Refused
 from flows.places import ROOT, Places
 from flows.services import ledger
 from flows.services.alive import Started, engines, terminate
@@ -40,9 +40,10 @@ def up(places: Places, say: Say) -> list[Status]:
         ports = {name: _port(places.home, name) for name in DEFAULT_PORTS}
         planned = commands(places, ports)
         states = {name: _ensure(places.home, name, planned[name], ports[name]) for name in ("prefect", "mlflow")}
+        bodies = _declared(places)  # imports for seconds, while the servers start anyway
         _wait(places.home, "prefect", lambda url: PrefectApi(url=f"{url}/api", timeout_s=2).is_healthy(), say)
         say("prefect", "applying the deployments")
-        _apply_deployments(places)
+        _apply(places.home, bodies)
         states |= {name: _ensure(places.home, name, planned[name], None) for name in ("worker", "adopter")}
         _wait(places.home, "mlflow", lambda url: _answers(f"{url}/health"), say)
         _wait(places.home, "worker", lambda _: _worker_online(places.home), say)
@@ -129,13 +130,19 @@ def _wait(home: Path, name: str, is_ready: Callable[[str], bool], say: Say) -> N
         time.sleep(0.5)
 
 
-def _apply_deployments(places: Places) -> None:
-    from flows.deploy import apply  # imports Prefect, while its server starts anyway
+def _declared(places: Places) -> dict[str, Json]:
+    from flows.deploy import declared
 
-    url = ledger.server_url(places.home)
+    return declared(places)
+
+
+def _apply(home: Path, bodies: dict[str, Json]) -> None:
+    from flows.deploy import apply
+
+    url = ledger.server_url(home)
     if url is None:
-        raise UserError("UP-001", "the Prefect server ended", where=str(places.home / "logs" / "prefect.log"))
-    apply(PrefectApi(url=url), places)
+        raise UserError("UP-001", "the Prefect server ended", where=str(home / "logs" / "prefect.log"))
+    apply(PrefectApi(url=url), bodies)
 
 
 def _stop_runs(home: Path, say: Say) -> None:
