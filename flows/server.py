@@ -119,6 +119,6 @@ def places_of(parameters: dict[str, Any]) -> Places:
     return places(parameters.get("lake"), parameters.get("home"))
 
 
-def _leave_trace(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG001: called by these names
+def _leave_trace(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG001 (called by these names)
     """Hook of every attempt: who executes the run, so that its death can be noticed."""
     trace.leave(places_of(flow_run.parameters).home, str(flow_run.id))

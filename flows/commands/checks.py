@@ -14,7 +14,7 @@ from flows.screen import DONE, FAILED, Screen
 NO_BENCH = ("__init__", "reporting")
 
 
-def test(everything: bool, arguments: list[str], screen: Screen) -> int:  # noqa: FBT001: a flag of the command
+def test(everything: bool, arguments: list[str], screen: Screen) -> int:
     """Run pytest over the project; `arguments` go to pytest as they are."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "junit.xml"

@@ -35,7 +35,7 @@ def doctor(where: Places, source: str, source_format: str, screen: Screen) -> in
 
 def ingest(
     where: Places, source: Path, dataset: str, embodiment: str, source_format: str, strict: bool, screen: Screen
-) -> int:  # noqa: FBT001: a flag of the command
+) -> int:
     """Take the episodes of a folder into a lake data set; what is there already is not taken twice."""
     from data_lake.sources.snapshot import snapshot
     from data_lake.specs import IngestSpec

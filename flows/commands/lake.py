@@ -70,7 +70,7 @@ def show(where: Places, name: str, screen: Screen) -> int:
     return FAILED if wrong else DONE
 
 
-def gc(where: Places, grace_s: float, dry_run: bool, screen: Screen) -> int:  # noqa: FBT001: a flag of the command
+def gc(where: Places, grace_s: float, dry_run: bool, screen: Screen) -> int:
     """Remove what no record, live lease or unfinished run reaches, once it is older than `grace_s`."""
     garbage = find_garbage(where.lake, grace_s=grace_s)
     for each in garbage:

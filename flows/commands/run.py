@@ -22,6 +22,7 @@ from flows.recipe import LoopRecipe, load
 from flows.recipe import assignment as parse_assignment
 from flows.screen import DONE, FAILED, REJECTED, Screen
 from flows.services import ledger
+from flows.session import look_at
 from tasks.events import read_events
 
 DEPLOYMENT = "train-loop/tiny"
@@ -74,13 +75,9 @@ def run(order: Order, rebuild: str | None, why: str | None, screen: Screen) -> i
 
 
 def look_at_source(recipe: LoopRecipe, where: Places) -> SourceRef | None:
-    """The recipe's source folder as it is now; None when the recipe collects."""
+    """The recipe's source as it is now; None when the recipe collects."""
     path = require_source(recipe)
-    if path is None:
-        return None
-    from data_lake.sources.snapshot import snapshot
-
-    return snapshot(Path(path), where.home / "snapshots")
+    return None if path is None else look_at(path, lake=where.lake, home=where.home)
 
 
 def _execute(order: Order, screen: Screen) -> tuple[str | None, UserError | None]:
