@@ -28,7 +28,7 @@ class Session:
     def source(self) -> SourceRef | None:
         """The source as this run first saw it; None when the recipe collects."""
         path = require_source(self.recipe)
-        return self.run.source(lambda: look_at(path, self.runtime)) if path else None
+        return self.run.source(lambda: look_at(path, lake=self.runtime.lake, home=self.runtime.home)) if path else None
 
     def call(self, stage: Stage, spec: Any, *refs: Ref) -> Ref:
         """Build the stage, or find it built, as a task of this flow run."""
@@ -42,11 +42,15 @@ class Session:
         StageEvents(stage="", slot="", runtime=self.runtime).write(name, **fields)
 
 
-def look_at(path: str, runtime: Runtime) -> SourceRef:
-    """The present content of a source folder, as one digest."""
+def look_at(path: str, *, lake: Path, home: Path) -> SourceRef:
+    """The present content of a source folder, or of the data set that `lake:NAME` names, as one digest."""
+    if path.startswith("lake:"):
+        from data_lake.head import look_at_head
+
+        return look_at_head(lake, path)
     from data_lake.sources.snapshot import snapshot
 
-    return snapshot(Path(path), runtime.home / "snapshots")
+    return snapshot(Path(path), home / "snapshots")
 
 
 def open_session(recipe: LoopRecipe, runtime: Runtime) -> Session:

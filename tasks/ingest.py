@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from data_lake.head import SCHEME, take_head
 from data_lake.ingest import Ingested, ingest_source
 from data_lake.refs import DatasetRef, EpisodesRef, SourceRef
 from data_lake.sources.snapshot import verify
@@ -15,15 +16,35 @@ from tasks.specs import IngestStage
 def ingest(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Attempt, runtime: Runtime) -> DatasetRef:
     """Append what is new to {lake}/datasets/{dataset}; the slot keeps the view of this snapshot.
 
+    A source `lake:NAME` is what came in before: the view is all of that data set.
+
     Raises UserError LAKE-003 when a folder changed since the run began: a Retry never reads other files.
     """
+    if isinstance(source, SourceRef) and source.path.startswith(SCHEME):
+        done = take_head(runtime.lake, source, spec.ingest, out.path)
+    else:
+        done = _from_files(spec, source, out=out, runtime=runtime)
+    runtime.report(summary(done))
+    return DatasetRef(
+        uri=out.uri,
+        fingerprint=done.fingerprint,
+        dataset=done.view["dataset"],
+        version=done.view["version"],
+        num_episodes=done.num_episodes,
+        num_quarantined=done.num_quarantined,
+        num_frames=done.num_frames,
+        num_findings=len(done.findings),
+    )
+
+
+def _from_files(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Attempt, runtime: Runtime) -> Ingested:
     embodiment = find_embodiment(spec.ingest.embodiment)
 
     def unchanged() -> None:
         if isinstance(source, SourceRef):
             verify(source, runtime.home / "snapshots")
 
-    done = ingest_source(
+    return ingest_source(
         Path(source.path) if isinstance(source, SourceRef) else runtime.path(source.uri),
         spec.ingest,
         dataset_root=dataset_root(runtime.lake, spec.ingest.dataset),
@@ -36,17 +57,6 @@ def ingest(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Attempt, 
         ),
         check=out.check,
         unchanged=unchanged,
-    )
-    runtime.report(summary(done))
-    return DatasetRef(
-        uri=out.uri,
-        fingerprint=done.fingerprint,
-        dataset=spec.ingest.dataset,
-        version=done.view["version"],
-        num_episodes=done.num_episodes,
-        num_quarantined=done.num_quarantined,
-        num_frames=done.num_frames,
-        num_findings=len(done.findings),
     )
 
 
