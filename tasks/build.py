@@ -131,7 +131,7 @@ def _build_attempt(
                     "started": started,
                     "finished": now(),
                     "seconds": round(seconds, 3),
-                    "cpu_seconds": round(_cpu_seconds() - cpu, 3),
+                    "cpu_seconds": round(_cpu_seconds() - cpu + collected.summary.cpu_seconds, 3),
                     **_machine(),
                 },
             },

@@ -25,11 +25,15 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Summary:
-    """What a finished stage shows: one line for the terminal, a table or markdown for the UI's artifact."""
+    """What a finished stage shows: one line for the terminal, a table or markdown for the UI's artifact.
+
+    cpu_seconds: of jobs that were no children of the stage's process, so that nobody else counts them.
+    """
 
     line: str
     table: list[dict[str, Any]] = field(default_factory=list)
     markdown: str = ""
+    cpu_seconds: float = 0.0
 
 
 Report = Progress | Note | Summary

@@ -4,6 +4,7 @@ The slot's job.json says which job runs. It is written before the job starts, so
 """
 
 import json
+import statistics
 import time
 import uuid
 from dataclasses import asdict, dataclass, replace
@@ -20,7 +21,7 @@ from tasks.launchers import LAUNCHERS, Handle, Job, JobStatus, Launcher
 from tasks.metrics import Forwarder, Spool
 from tasks.runtime import Note, Progress, Runtime, Summary
 from tasks.specs import TrainStage
-from tasks.spool import last_line
+from tasks.spool import last_line, read_lines
 
 WORKER = "tasks.workers.train_worker"
 POLL_S = 0.5
@@ -57,6 +58,7 @@ def train(
     job = _running_job(spec, out, runtime)
     if job is None:
         job = _submit(spec, preprocessed, packed, out, runtime)
+    metrics = out.slot / job.output / "metrics.jsonl"
     final = directory_of(out.slot / job.output / "checkpoints", spec.train.num_steps)
     forwarder = _forwarder(job, spec, out, runtime).start()
     try:
@@ -70,7 +72,7 @@ def train(
         if left := forwarder.close():
             runtime.report(Note(text=left))
     counters = json.loads((final / "state.json").read_text())
-    runtime.report(Summary(line=_line(counters, out.slot / job.output)))
+    runtime.report(Summary(line=_line(counters, metrics), cpu_seconds=status.cpu_seconds))
     return CheckpointRef(
         uri=f"{_slot_uri(out)}/{final.relative_to(out.slot).as_posix()}",
         fingerprint=out.fingerprint,
@@ -207,7 +209,7 @@ def _slot_uri(out: Attempt) -> str:
     return out.uri.rpartition("/attempts/")[0]
 
 
-def _line(counters: dict[str, Any], output: Path) -> str:
-    line = last_line(output / "metrics.jsonl")
-    speed = f" · {line['samples_per_s']:,.0f} samples/s" if line and line["samples_per_s"] else ""
+def _line(counters: dict[str, Any], metrics: Path) -> str:
+    speeds = [line["samples_per_s"] for line in read_lines(metrics) if line["samples_per_s"] is not None]
+    speed = f" · {statistics.median(speeds):,.0f} samples/s" if speeds else ""
     return f"{counters['step']:,} steps · {counters['samples_seen']:,} samples · loss {counters['loss']:.4f}{speed}"

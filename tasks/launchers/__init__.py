@@ -34,6 +34,7 @@ class Job:
 class JobStatus:
     """lost: neither running nor ended with a status. exit_code: negative for a signal, None while unknown.
 
+    cpu_seconds: what it used, once it has ended.
     beat: changes every few seconds while the job is alive inside; `log_tail` its last lines.
     """
 
@@ -41,6 +42,7 @@ class JobStatus:
     exit_code: int | None
     beat: str
     log_tail: str
+    cpu_seconds: float = 0.0
 
 
 class Launcher(Protocol):

@@ -84,7 +84,9 @@ class LocalLauncher:
         else:
             state = "running" if alive or starting else "lost"
         beat = _text(directory / "beat")
-        return JobStatus(state=state, exit_code=code, beat=beat, log_tail=_tail(directory / "log.txt"))
+        spent = ended["cpu_seconds"] if code is not None else 0.0
+        tail = _tail(directory / "log.txt")
+        return JobStatus(state=state, exit_code=code, beat=beat, log_tail=tail, cpu_seconds=spent)
 
     def cancel(self, handle: Handle) -> None:
         """SIGTERM, and after a grace SIGKILL, to the processes of this job, each by its id."""

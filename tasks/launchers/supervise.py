@@ -58,7 +58,9 @@ def main(directory: Path) -> int:
 
     signal.signal(signal.SIGTERM, end_child)
     code = child.wait()
-    write_json(directory / "exit.json", {"job_id": job["job_id"], "exit_code": code})
+    spent = os.times()
+    cpu_seconds = spent.children_user + spent.children_system
+    write_json(directory / "exit.json", {"job_id": job["job_id"], "exit_code": code, "cpu_seconds": cpu_seconds})
     return code if code >= 0 else 128 - code
 
 

@@ -53,6 +53,7 @@ def test_a_stranger_learns_how_a_job_ended(script: str, state: str, code: int, t
     status = wait(handle, state)
     assert status.exit_code == code
     assert "working" in status.log_tail
+    assert status.cpu_seconds >= 0.0
 
 
 def test_a_job_survives_kill_9_of_its_parent(tmp_path: Path) -> None:
