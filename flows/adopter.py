@@ -95,7 +95,8 @@ class Adopter:
         flow = self.api.call("GET", f"/flows/{run['flow_id']}")["name"]
         log.info("%s: executing %s", run["id"], run["name"])
         output = self.places.home / "logs" / f"run-{run['id']}.log"
-        env = {**os.environ, **self.places.environment(), "PREFECT__FLOW_RUN_ID": run["id"]}
+        shared = commands(self.places, dict(ledger.read(self.places.home).ports))["adopter"].env
+        env = {**shared, "PREFECT_API_URL": self.api.url, "PREFECT__FLOW_RUN_ID": run["id"]}
         with output.open("ab") as opened:
             return subprocess.Popen(
                 [sys.executable, "-m", "prefect.flow_engine", self.entrypoints[flow]],

@@ -1,0 +1,152 @@
+"""What commands show of a finished loop and of a folder of recordings; nothing here starts Prefect."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.cli import main
+from flows.commands.run import Order, _parsed
+from flows.places import Places
+from tests.data_lake.recordings import write_v2
+from tests.tasks import fabricated
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake in which a made-up `tiny` was built."""
+    root = tmp_path_factory.mktemp("finished")
+    fabricated.run(root / "lake", root / "home", "tiny")
+    return root
+
+
+def answer(finished: Path, capsys: Captured, *arguments: str, status: int = 0) -> Any:
+    places = ["--lake", str(finished / "lake"), "--home", str(finished / "home"), "--json"]
+    assert main([*arguments, *places]) == status
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_run_of_a_finished_loop_answers_from_records(finished: Path, capsys: Captured) -> None:
+    found = answer(finished, capsys, "run", "tiny")
+    assert set(found) == {"recipe", "lake", "seconds", "cpu_seconds", "stages", "result"}
+    assert [stage["state"] for stage in found["stages"]] == ["cached"] * 8
+    assert found["seconds"] == found["cpu_seconds"] == 0
+    assert set(found["stages"][0]) == {"name", "slot", "state", "why", "seconds", "ref"}
+    first = found["result"]["success"]["button-press-topdown-v3"]
+    assert (first["k"], first["n"]) == (27, 30) and 0 < first["low"] < 0.9 < first["high"] < 1
+    assert set(found["result"]["safety"]) == {"collisions", "limit_hits", "non_finite"}
+    assert found["result"]["alias"] == "champion"
+    assert found["result"]["model_version"]["name"] == "tiny"
+
+
+def test_run_for_people_ends_with_what_to_do_next(finished: Path, capsys: Captured) -> None:
+    places = ["--lake", str(finished / "lake"), "--home", str(finished / "home")]
+    assert main(["run", "tiny", *places]) == 0
+    shown = capsys.readouterr().out
+    assert "27/30" in shown and "nothing to build" in shown
+    assert "./vlaloop report tiny" in shown
+    assert 'mlflow.pyfunc.load_model("models:/tiny@champion")' in shown
+
+
+def test_plan_says_done_and_why_not(finished: Path, capsys: Captured) -> None:
+    assert {stage["state"] for stage in answer(finished, capsys, "plan", "tiny")["stages"]} == {"done"}
+    changed = answer(finished, capsys, "plan", "tiny", "--set", "train.num_steps=5")
+    states = {stage["name"]: stage["state"] for stage in changed["stages"]}
+    assert [name for name, state in states.items() if state == "build"] == ["train", "export", "evaluate", "register"]
+    why = {stage["name"]: stage["why"] for stage in changed["stages"]}
+    assert why["train"][0].startswith("train.num_steps: ") and why["train"][0].endswith(" -> 5")
+    assert why["export"] == ["upstream"]
+
+
+def test_ls_and_show_lead_back_to_the_episodes(finished: Path, capsys: Captured) -> None:
+    refs = answer(finished, capsys, "ls")
+    assert len(refs) == 8 and refs[0]["stage"] == "collect"
+    assert [ref["stage"] for ref in answer(finished, capsys, "ls", "train")] == ["train"]
+    by_slot = answer(finished, capsys, "show", refs[-1]["slot"])
+    by_version = answer(finished, capsys, "show", "tiny@1")
+    assert by_slot == by_version
+    assert by_slot["ref"]["name"] == "tiny" and not by_slot["damaged"]
+    assert [each["stage"] for each in by_slot["lineage"]][:2] == ["collect", "ingest"]
+
+
+def test_show_tells_damage(finished: Path, capsys: Captured) -> None:
+    pack = next(ref for ref in answer(finished, capsys, "ls") if ref["stage"] == "pack")
+    record = answer(finished, capsys, "show", pack["slot"])["record"]
+    name = next(iter(record["files"]))
+    path = finished / "lake" / pack["slot"] / name
+    before = path.read_bytes()
+    path.write_bytes(before + b"!")
+    assert answer(finished, capsys, "show", pack["slot"], status=1)["damaged"]
+    path.write_bytes(before)
+
+
+def test_rebuild_revokes_with_a_reason(finished: Path, tmp_path: Path, capsys: Captured) -> None:
+    """Seen in the plan; the run itself would start Prefect."""
+    import shutil
+
+    from flows.commands.run import _revoke
+    from flows.plan import make_plan
+    from flows.screen import Screen
+
+    shutil.copytree(finished / "lake", tmp_path / "lake")
+    where = Places(lake=tmp_path / "lake", home=tmp_path / "home")
+    order = Order(recipe="tiny", changes=(), profile="laptop", where=where)
+    _revoke(make_plan(order.load(), where.lake, None), "export", "wrong scale", Screen(quiet=True))
+    states = {each.stage.name: each for each in make_plan(order.load(), where.lake, None)}
+    assert [name for name, each in states.items() if not each.record] == ["export", "evaluate", "register"]
+    assert "revoked: wrong scale" in states["export"].why
+
+
+def test_report_is_one_file(finished: Path, tmp_path: Path, capsys: Captured) -> None:
+    found = answer(finished, capsys, "report", "tiny", "--out", str(tmp_path / "page.html"))
+    assert found == {"command": "report", "ok": True, "result": {"path": str(tmp_path / "page.html")}}
+    assert "<html" in (tmp_path / "page.html").read_text()
+
+
+def test_doctor_of_a_sound_and_of_a_torn_folder(tmp_path: Path, capsys: Captured) -> None:
+    source = write_v2(tmp_path / "source")
+    assert main(["doctor", str(source), "--json", "--lake", str(tmp_path / "lake")]) == 0
+    sound = json.loads(capsys.readouterr().out)
+    assert sound["episodes"] == {"in": 3, "ok": 3, "quarantined": 0}
+    torn = sorted(source.rglob("*.parquet"))[0]
+    torn.write_bytes(torn.read_bytes()[:100])
+    assert main(["doctor", str(source), "--json", "--lake", str(tmp_path / "lake")]) == 1
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    assert found["episodes"] == {"in": 3, "ok": 2, "quarantined": 1}
+    assert found["findings"][0]["code"] == "LAKE-007"
+    assert "LAKE-007" in shown.err and "next:" in shown.err
+
+
+def test_gc_says_and_then_does(finished: Path, tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "lake" / "train" / "abc" / "leases").mkdir(parents=True)
+    (tmp_path / "lake" / "train" / "abc" / "half").write_text("x")
+    arguments = ["gc", "--grace-s", "0", "--json", "--lake", str(tmp_path / "lake")]
+    assert main([*arguments, "--dry-run"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["result"]["removed"]) == 1
+    assert (tmp_path / "lake" / "train" / "abc").exists()
+    assert main(arguments) == 0
+    assert not (tmp_path / "lake" / "train" / "abc").exists()
+
+
+def test_parameters_of_a_deployment_run(tmp_path: Path) -> None:
+    where = Places(lake=tmp_path / "lake", home=tmp_path / "home")
+    changes = ("train.num_steps=5", "train.seed=1", "name=other")
+    order = Order(recipe="tiny", changes=changes, profile="laptop", where=where)
+    assert order.parameters() == {
+        "recipe": "tiny",
+        "changes": {"train": {"num_steps": 5, "seed": 1}, "name": "other"},
+        "profile": "laptop",
+        "lake": str(tmp_path / "lake"),
+        "home": str(tmp_path / "home"),
+    }
+
+
+def test_an_error_of_another_process_keeps_its_parts() -> None:
+    told = "LAKE-007: torn file\n  a.parquet · episode 3\n  done: quarantine\n  next: copy it again"
+    error = _parsed(told, "retry")
+    assert str(error) == told
+    assert _parsed("LAKE-001: nothing", "retry").next_step == "retry"

@@ -1,0 +1,23 @@
+"""Argument, then environment, then default; home beside the lake."""
+
+from pathlib import Path
+
+import pytest
+
+from flows.places import places
+
+
+def test_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = places()
+    assert (found.lake, found.home) == (tmp_path / "lake", tmp_path / ".vlaloop")
+    assert places("other/lake").home == tmp_path / "other" / ".vlaloop"
+
+
+def test_environment_then_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLALOOP_LAKE", str(tmp_path / "a"))
+    monkeypatch.setenv("VLALOOP_HOME", str(tmp_path / "b"))
+    assert (places().lake, places().home) == (tmp_path / "a", tmp_path / "b")
+    given = places(tmp_path / "c", tmp_path / "d")
+    assert (given.lake, given.home) == (tmp_path / "c", tmp_path / "d")
+    assert given.environment() == {"VLALOOP_LAKE": str(tmp_path / "c"), "VLALOOP_HOME": str(tmp_path / "d")}
