@@ -100,9 +100,10 @@ class MetaWorld:
         self._lanes.clear()
 
     def _scene_views(self) -> SceneViews:
-        if self._task not in self._views:
-            self._views[self._task] = SceneViews(self._models[self._task], self._scene)
-        return self._views[self._task]
+        assets = self._assets[self._task]  # tasks that share a world share its renderer
+        if assets not in self._views:
+            self._views[assets] = SceneViews(self._models[self._task], self._scene)
+        return self._views[assets]
 
     def _model(self, task: str) -> mujoco.MjModel:
         """The task's world as shipped, read once; every lane moves things in a copy of its own."""
