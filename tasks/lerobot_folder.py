@@ -71,7 +71,7 @@ def write_folder(root: Path, episodes: Sequence[tuple[str, Episode]], layout: Fo
     _write_table(root / "meta/tasks.parquet", pa.table({"task_index": range(len(tasks)), "task": tasks}))
     _write_table(root / EPISODES_PATH, pa.Table.from_pylist(lines, schema=_episodes_schema(lines)))
     _write_json(root / "meta/stats.json", _total_stats(data, [episode for _, episode in episodes]))
-    _write_json(root / "meta/info.json", _info(layout, len(episodes), start, len(tasks)))
+    _write_json(root / "meta/info.json", _described(layout, len(episodes), start, len(tasks)))
     return start
 
 
@@ -190,7 +190,7 @@ def _episodes_schema(lines: list[dict[str, Any]]) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _info(layout: FolderLayout, num_episodes: int, num_frames: int, num_tasks: int) -> dict[str, Any]:
+def _described(layout: FolderLayout, num_episodes: int, num_frames: int, num_tasks: int) -> dict[str, Any]:
     rate = int(layout.fps) if layout.fps == int(layout.fps) else layout.fps
     vectors = {
         "observation.state": layout.state_names,
