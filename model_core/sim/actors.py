@@ -82,7 +82,7 @@ class ReplayActor:
     def reset(self, seeds: Sequence[int]) -> None:
         """A recording does not depend on the seed."""
 
-    def act(self, moment: Moment) -> Plan:  # noqa: ARG002 — nothing to decide
+    def act(self, moment: Moment) -> Plan:
         return Plan(executed_LKA=self._actions, labels_LKA=self._actions)
 
 

@@ -201,7 +201,7 @@ class _Parts:
         one, two = data.contact.geom.T
         touches = self._arm[one] & ~self._robot[two] | self._arm[two] & ~self._robot[one]
         touches |= self._gripper[one] & self._around[two] | self._gripper[two] & self._around[one]
-        return any(_normal_force(model, data, contact) > COLLISION_N for contact in np.flatnonzero(touches))
+        return any(_normal_force(model, data, int(contact)) > COLLISION_N for contact in np.flatnonzero(touches))
 
 
 def _normal_force(model: mujoco.MjModel, data: mujoco.MjData, contact: int) -> float:
