@@ -15,9 +15,11 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
     """Running services of a home of their own."""
     root = tmp_path_factory.mktemp("up")
     where = Places(lake=root / "lake", home=root / "home")
-    up(where, lambda _name, _text: None)
-    yield where
-    down(where.home, lambda _name, _text: None)
+    try:
+        up(where, lambda _name, _text: None)
+        yield where
+    finally:
+        down(where.home, lambda _name, _text: None)
 
 
 @pytest.fixture(scope="session")
