@@ -70,7 +70,8 @@ def layout_of(robot: Embodiment) -> dict[str, Any]:
 
 def from_layout(layout: Mapping[str, Any]) -> Embodiment:
     """The robot that `layout_of` described."""
-    robot = Embodiment(**{key: tuple(value) if isinstance(value, list) else value for key, value in layout.items()})
+    fields: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in layout.items()}
+    robot = Embodiment(**fields)
     check_embodiment(robot)
     return robot
 

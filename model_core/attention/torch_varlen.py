@@ -14,10 +14,11 @@ def attend(q_TNK: Tensor, k_TNK: Tensor, v_TNK: Tensor, q_segments: Segments, k_
     check_dtype(q_TNK, "torch_varlen")
     from torch.nn.attention.varlen import varlen_attn  # newer than the oldest torch that the rest runs on
 
-    return varlen_attn(
+    out = varlen_attn(
         q_TNK, k_TNK, v_TNK, q_segments.cu, k_segments.cu, q_segments.longest, k_segments.longest,
         enable_gqa=q_TNK.shape[1] != k_TNK.shape[1],
     )
+    return out if isinstance(out, Tensor) else out[0]  # a pair only where the log-sum-exp is asked for
 
 
 def check_dtype(q_TNK: Tensor, name: str) -> None:

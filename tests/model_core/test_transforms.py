@@ -60,10 +60,10 @@ def test_a_flat_image_stays_flat(height: int, width: int, size: int, value: int)
     assert set(np.unique(out)) <= {0, value}
 
 
-@pytest.mark.parametrize("image", [np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3), np.float32), np.zeros((0, 4, 3), np.uint8)])
-def test_what_is_no_rgb_image_is_refused(image: np.ndarray) -> None:
+@pytest.mark.parametrize(("shape", "dtype"), [((4, 4), np.uint8), ((4, 4, 3), np.float32), ((0, 4, 3), np.uint8)])
+def test_what_is_no_rgb_image_is_refused(shape: tuple[int, ...], dtype: type) -> None:
     with pytest.raises(UserError, match="IMAGE-001"):
-        resize_with_pad(image, 4)
+        resize_with_pad(np.zeros(shape, dtype), 4)
 
 
 def test_grey_sight_shows_nothing() -> None:
@@ -137,9 +137,9 @@ def test_recorded_humanoid_rows_normalise_to_moderate_numbers() -> None:
     normalised = Scaling.of(stats, "quantile").normalise(learnt)
     assert np.isfinite(normalised).all()
     assert np.abs(normalised).max() < 20
-    constant = actions.std(axis=0) == 0
-    names = floored_dims(stats, "quantile", GR1.action_names)
-    assert {name for name, flat in zip(GR1.action_names, constant & ~np.array(GR1.delta_mask), strict=True) if flat} <= set(names)
+    is_flat = (actions.std(axis=0) == 0) & ~np.array(GR1.delta_mask)
+    flat = {name for name, constant in zip(GR1.action_names, is_flat, strict=True) if constant}
+    assert flat <= set(floored_dims(stats, "quantile", GR1.action_names))
 
 
 # --- text -------------------------------------------------------------------------------------------

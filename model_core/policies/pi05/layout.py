@@ -4,8 +4,9 @@ Then the prefix is built, and met by the suffix, by slices and reshapes alone: n
 backward passes are slow, and no loop over samples.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -80,31 +81,58 @@ class SuffixLayout:
 
 def assemble_prefix(layout: PrefixLayout, views_ILD: Tensor, text_XD: Tensor, state_ND: Tensor | None) -> Tensor:
     """The packed prefix (T, D): of each sample its views in slot order, its text, its state token."""
+    groups, width = layout.classes, text_XD.shape[-1]
+    views = views_ILD.split([group.num_samples * group.num_views for group in groups])
+    texts = text_XD.split([group.num_samples * group.num_text for group in groups])
+    states = [None] * len(groups) if state_ND is None else state_ND.split([group.num_samples for group in groups])
     parts = []
-    image_at = text_at = sample_at = 0
-    for group in layout.classes:
-        n, width = group.num_samples, text_XD.shape[-1]
-        image_end, text_end, sample_end = image_at + n * group.num_views, text_at + n * group.num_text, sample_at + n
-        pieces = [views_ILD[image_at:image_end].reshape(n, group.num_views * group.tokens_per_view, width),
-                  text_XD[text_at:text_end].reshape(n, group.num_text, width)]
-        if state_ND is not None:
-            pieces.append(state_ND[sample_at:sample_end, None])
-        parts.append(torch.cat(pieces, dim=1).flatten(0, 1))
-        image_at, text_at, sample_at = image_end, text_end, sample_end
+    for group, view, text, state in zip(groups, views, texts, states, strict=True):
+        n = group.num_samples
+        num_patches = group.num_views * group.tokens_per_view
+        pieces = [view.reshape(n, num_patches, width), text.reshape(n, group.num_text, width)]
+        parts.append(torch.cat(pieces if state is None else [*pieces, state[:, None]], dim=1).flatten(0, 1))
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def join(prefix: PrefixLayout, suffix: SuffixLayout, prefix_TC: Tensor, suffix_MHC: Tensor) -> Tensor:
     """Per draw its sample's prefix followed by its suffix, packed; the trailing dimensions stay as they are."""
-    parts = []
-    token_at = draw_at = 0
-    trailing = prefix_TC.shape[1:]
-    for group in prefix.classes:
-        n, length = group.num_samples, group.num_tokens
-        token_end, draw_end = token_at + n * length, draw_at + n * suffix.num_draws
-        shared = prefix_TC[token_at:token_end].reshape(n, 1, length, *trailing)
-        own = suffix_MHC[draw_at:draw_end].unflatten(0, (n, suffix.num_draws))
-        shared = shared.expand(n, suffix.num_draws, length, *trailing)
-        parts.append(torch.cat([shared, own], dim=2).flatten(0, 2))
-        token_at, draw_at = token_end, draw_end
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+    return Joined.apply(prefix, suffix, prefix_TC, suffix_MHC)
+
+
+class Joined(torch.autograd.Function):
+    """`join` without the copies that autograd's repeating, joining and splitting would make."""
+
+    @staticmethod
+    def forward(ctx: Any, prefix: PrefixLayout, suffix: SuffixLayout, prefix_TC: Tensor, suffix_MHC: Tensor) -> Tensor:
+        ctx.layouts, ctx.shapes = (prefix, suffix), (prefix_TC.shape, suffix_MHC.shape)
+        joined = prefix_TC.new_empty((suffix.joint.num_tokens, *prefix_TC.shape[1:]))
+        for before, after, shared, own in _meeting_places(prefix, suffix, joined, prefix_TC, suffix_MHC):
+            before.copy_(shared[:, None].expand_as(before))
+            after.copy_(own)
+        return joined
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple[None, None, Tensor, Tensor]:
+        grad = grads[0]
+        to_prefix, to_suffix = (grad.new_empty(shape) for shape in ctx.shapes)
+        prefix, suffix = ctx.layouts
+        for before, after, shared, own in _meeting_places(prefix, suffix, grad, to_prefix, to_suffix):
+            torch.sum(before, dim=1, out=shared)
+            own.copy_(after)
+        return None, None, to_prefix, to_suffix
+
+
+def _meeting_places(
+    prefix: PrefixLayout, suffix: SuffixLayout, joined: Tensor, prefix_TC: Tensor, suffix_MHC: Tensor
+) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+    """Per length class, as views: where prefixes and suffixes stand in `joined` (n, draws, L or H, ...), prefixes
+    (n, L, ...) and suffixes (n, draws, H, ...) themselves."""
+    draws, groups = suffix.num_draws, prefix.classes
+    longer = [group.num_tokens + suffix.horizon for group in groups]
+    places = joined.split([g.num_samples * draws * length for g, length in zip(groups, longer, strict=True)])
+    shared = prefix_TC.split([group.num_samples * group.num_tokens for group in groups])
+    own = suffix_MHC.split([group.num_samples * draws for group in groups])
+    for group, length, place, before, after in zip(groups, longer, places, shared, own, strict=True):
+        n = group.num_samples
+        to_before, to_after = place.unflatten(0, (n, draws, length)).split([group.num_tokens, suffix.horizon], dim=2)
+        yield to_before, to_after, before.unflatten(0, (n, group.num_tokens)), after.unflatten(0, (n, draws))

@@ -18,7 +18,6 @@ from model_core.policies.pi05.blocks import (
     KeysValues,
     Projections,
     RmsNorm,
-    Rotation,
     rotation_table,
 )
 from model_core.policies.pi05.layout import PrefixLayout, SuffixLayout, assemble_prefix, join
@@ -26,7 +25,8 @@ from model_core.policies.pi05.vision import Vision
 from model_core.specs import PolicySpec
 from model_core.types import TorchBatch
 
-Cache = list[tuple[Tensor, Tensor]]  # keys and values (T, N_kv, K) of the prefix, per layer
+KeyValue = tuple[Tensor, Tensor]  # keys and values (T, N_kv, K) of the packed prefix in one layer
+Cache = list[KeyValue]  # of every layer
 
 SHORTEST_PERIOD, LONGEST_PERIOD = 4e-3, 4.0  # of the sines that encode flow time
 
@@ -40,6 +40,12 @@ class LanguageLayer(nn.Module):
         self.norm1, self.norm2 = RmsNorm(width), RmsNorm(width)
         self.attention = Projections(width, spec.num_heads, spec.num_kv_heads, spec.head_dim)
         self.mlp = GatedMlp(width, spec.mlp_ratio)
+
+    def forward(self, x_TD: Tensor, rotation: Tensor, segments: Segments, attend: Attend) -> tuple[Tensor, KeyValue]:
+        """The tokens after this layer, and its keys and values."""
+        q, k, v = self.attention(self.norm1(x_TD), rotation)
+        x_TD = x_TD + self.attention.out(attend(q, k, v, segments, segments).flatten(1))
+        return x_TD + self.mlp(self.norm2(x_TD)), (k, v)
 
 
 class LanguageTail(nn.Module):
@@ -65,14 +71,12 @@ class Language(nn.Module):
         """Token ids (X,) to (X, D), scaled up by sqrt(D) as in Gemma."""
         return self.embed(text_X) * self.embed.embedding_dim**0.5
 
-    def forward(self, x_TD: Tensor, rotation: Rotation, segments: Segments, attend: Attend) -> Cache:
+    def forward(self, x_TD: Tensor, rotation: Tensor, segments: Segments, attend: Attend) -> Cache:
         """Keys and values of every layer."""
         cache: Cache = []
         for layer in self.layers:
-            q, k, v = layer.attention(layer.norm1(x_TD), rotation)
-            cache.append((k, v))
-            x_TD = x_TD + layer.attention.out(attend(q, k, v, segments, segments).flatten(1))
-            x_TD = x_TD + layer.mlp(layer.norm2(x_TD))
+            x_TD, keys_values = layer(x_TD, rotation, segments, attend)
+            cache.append(keys_values)
         cache.append(self.tail.attention(self.tail.norm1(x_TD), rotation))
         return cache
 
@@ -86,6 +90,19 @@ class ExpertLayer(nn.Module):
         self.norm1, self.norm2 = AdaRmsNorm(width), AdaRmsNorm(width)
         self.attention = Projections(width, spec.num_heads, spec.num_kv_heads, spec.head_dim)
         self.mlp = GatedMlp(width, spec.mlp_ratio)
+
+    def forward(
+        self, x_MHD: Tensor, time_MD: Tensor, seen: KeyValue, rotation: Tensor, prefix: PrefixLayout,
+        suffix: SuffixLayout, attend: Attend,
+    ) -> Tensor:
+        """The suffix (M, H, D) after this layer; `seen` are the prefix's keys and values in the same layer."""
+        normed, gate = self.norm1(x_MHD, time_MD)
+        q, k, v = self.attention(normed, rotation)
+        keys, values = (join(prefix, suffix, before, own) for before, own in zip(seen, (k, v), strict=True))
+        mixed = attend(q.flatten(0, 1), keys, values, suffix.segments, suffix.joint)
+        x_MHD = torch.addcmul(x_MHD, gate, self.attention.out(mixed.flatten(1).unflatten(0, x_MHD.shape[:2])))
+        normed, gate = self.norm2(x_MHD, time_MD)
+        return torch.addcmul(x_MHD, gate, self.mlp(normed))
 
 
 class ActionExpert(nn.Module):
@@ -106,21 +123,14 @@ class ActionExpert(nn.Module):
         return nn.functional.silu(self.time_out(nn.functional.silu(self.time_in(waves))))
 
     def forward(
-        self, x_MHA: Tensor, time_M: Tensor, cache: Cache, rotation: Rotation, prefix: PrefixLayout,
+        self, x_MHA: Tensor, time_M: Tensor, cache: Cache, rotation: Tensor, prefix: PrefixLayout,
         suffix: SuffixLayout, attend: Attend,
     ) -> Tensor:
         """Velocity (M, H, A) of M = samples x draws chunks."""
         time_MD = self.embed_time(time_M)
         x_MHD = self.actions_in(x_MHA)
-        shape = x_MHA.shape[:2]
-        for layer, (prefix_k, prefix_v) in zip(self.layers, cache, strict=True):
-            normed, gate = layer.norm1(x_MHD, time_MD)
-            q, k, v = layer.attention(normed, rotation)
-            keys, values = join(prefix, suffix, prefix_k, k), join(prefix, suffix, prefix_v, v)
-            mixed = attend(q.flatten(0, 1), keys, values, suffix.segments, suffix.joint)
-            x_MHD = torch.addcmul(x_MHD, gate, layer.attention.out(mixed.flatten(1).unflatten(0, shape)))
-            normed, gate = layer.norm2(x_MHD, time_MD)
-            x_MHD = torch.addcmul(x_MHD, gate, layer.mlp(normed))
+        for layer, seen in zip(self.layers, cache, strict=True):
+            x_MHD = layer(x_MHD, time_MD, seen, rotation, prefix, suffix, attend)
         normed, _ = self.norm(x_MHD, time_MD)
         return self.actions_out(normed)
 
@@ -143,9 +153,8 @@ class Pi05(nn.Module):
         self.action = ActionExpert(spec, action_dim)
         inputs = spec.inputs
         longest = len(inputs.views) * spec.tokens_per_view + inputs.max_text_tokens + 1 + spec.action_horizon
-        cosines, sines = rotation_table(longest, spec.head_dim)
-        self.register_buffer("cosines", cosines, persistent=False)
-        self.register_buffer("sines", sines, persistent=False)
+        self.rotations: Tensor
+        self.register_buffer("rotations", rotation_table(longest, spec.head_dim), persistent=False)
 
     @staticmethod
     def is_language(name: str) -> bool:
@@ -202,8 +211,8 @@ class Pi05(nn.Module):
         """The field at (x_MHA, time_M): noise - action (M, H, A)."""
         return self.action(x_MHA, time_M, cache, self._rotation(suffix.positions_MH), prefix, suffix, self.attend)
 
-    def _rotation(self, positions: Tensor) -> Rotation:
-        return self.cosines[positions].unsqueeze(-2), self.sines[positions].unsqueeze(-2)
+    def _rotation(self, positions: Tensor) -> Tensor:
+        return torch.view_as_complex(self.rotations.float()[positions]).unsqueeze(-2)
 
 
 def encode_time(time_M: Tensor, width: int) -> Tensor:

@@ -23,19 +23,19 @@ class ConvStem(nn.Module):
             raise UserError("POLICY-001", f"a conv stem halves: patch_size {spec.patch_size} is no power of two",
                             where="policy.patch_size", next_step="use 2, 4, 8, 16 or 32")
         widths = [3, *(max(8, spec.vision_width >> left) for left in range(num_halvings - 1, 0, -1)), spec.vision_width]
-        self.convs = nn.ModuleList(
-            nn.Conv2d(a, b, kernel_size=3, stride=2, padding=1) for a, b in pairwise(widths)
-        )
-        for conv in self.convs:
+        convs = [nn.Conv2d(a, b, kernel_size=3, stride=2, padding=1) for a, b in pairwise(widths)]
+        for conv in convs:
             nn.init.kaiming_normal_(conv.weight, nonlinearity="relu")
-            nn.init.zeros_(conv.bias)
+            if conv.bias is not None:
+                nn.init.zeros_(conv.bias)
+        self.convs = nn.ModuleList(convs)
         self.norm = RmsNorm(spec.vision_width)
 
     def forward(self, pixels_ICHW: Tensor) -> Tensor:
         """(I, 3, S, S) in [-1, 1] to (I, L, vision_width)."""
         x = self.convs[0](pixels_ICHW)
         for conv in self.convs[1:]:
-            x = conv(F.gelu(x, approximate="tanh"))
+            x = conv(F.relu(x))
         return self.norm(x.flatten(2).transpose(1, 2))
 
 

@@ -14,11 +14,12 @@ from model_core.attention.reference import attend as oracle
 from model_core.attention.segments import Attend, Segments, runs
 
 ON_CPU = ("reference", "sdpa_segments")
+Lengths = list[tuple[int, int]]  # of the segments in q and in k
 LENGTHS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 7)), min_size=1, max_size=7)
 
 
-def tensors(lengths: list[tuple[int, int]], heads: int, kv_heads: int, seed: int = 0) -> tuple[list[Tensor], list[Segments]]:
-    source = torch.Generator().manual_seed(seed)
+def tensors(lengths: Lengths, heads: int, kv_heads: int) -> tuple[list[Tensor], list[Segments]]:
+    source = torch.Generator().manual_seed(0)
     q, k = Segments.of([q for q, _ in lengths]), Segments.of([k for _, k in lengths])
     shapes = ((q.num_tokens, heads, 8), (k.num_tokens, kv_heads, 8), (k.num_tokens, kv_heads, 8))
     return [torch.randn(shape, generator=source, requires_grad=True) for shape in shapes], [q, k]
@@ -34,7 +35,7 @@ def with_gradients(attend: Attend, made: list[Tensor], segments: list[Segments])
 @pytest.mark.parametrize("name", ON_CPU)
 @settings(max_examples=25)
 @given(lengths=LENGTHS, heads=st.sampled_from([(4, 4), (4, 2), (4, 1)]))
-def test_equals_the_oracle_forward_and_backward(name: str, lengths: list[tuple[int, int]], heads: tuple[int, int]) -> None:
+def test_equals_the_oracle_forward_and_backward(name: str, lengths: Lengths, heads: tuple[int, int]) -> None:
     made, segments = tensors(lengths, *heads)
     expected = with_gradients(oracle, made, segments)
     for left, right in zip(with_gradients(lookup(ATTENTION, name, "attention"), made, segments), expected, strict=True):

@@ -134,7 +134,8 @@ def test_steps_past_the_end_are_not_trained_on() -> None:
     noisy = noise.clone().requires_grad_()
     x_MHA = torch.zeros(2, 4, 4)
     assert batch.action_mask_NH is not None
-    found = model.velocity(x_MHA, torch.ones(2), model.read_prefix(batch), batch.layout, SuffixLayout.of(batch.layout, 2, 4))
+    suffix = SuffixLayout.of(batch.layout, 2, 4)
+    found = model.velocity(x_MHA, torch.ones(2), model.read_prefix(batch), batch.layout, suffix)
     # At t = 1 with zero noise the loss is known by hand: the mean of (v + a)² over the two steps that count.
     assert batch.actions_NHA is not None
     by_hand = (found + batch.actions_NHA).square()[:, :2].mean()
@@ -188,7 +189,8 @@ def test_at_first_time_has_no_say() -> None:
     model = Pi05(SPEC, proprio_dim=4, action_dim=4, vocabulary=300)
     batch = to_inputs(chunks_of(MIXED[:1]), transform_of())
     suffix, x = SuffixLayout.of(batch.layout, 1, 4), torch.randn(1, 4, 4)
-    early, late = (model.velocity(x, torch.tensor([t]), model.read_prefix(batch), batch.layout, suffix) for t in (0.1, 0.9))
+    cache = model.read_prefix(batch)
+    early, late = (model.velocity(x, torch.tensor([t]), cache, batch.layout, suffix) for t in (0.1, 0.9))
     assert torch.equal(early, late)
 
 
