@@ -42,8 +42,12 @@ class Embodiment:
 def check_embodiment(robot: Embodiment) -> None:
     """Raises `UserError` EMBODIMENT-001 naming the field whose length or content contradicts the others."""
     expected = {
-        "state_units": robot.state_dim, "action_units": robot.action_dim, "delta_mask": robot.action_dim,
-        "action_from_state": robot.action_dim, "action_low": robot.action_dim, "action_high": robot.action_dim,
+        "state_units": robot.state_dim,
+        "action_units": robot.action_dim,
+        "delta_mask": robot.action_dim,
+        "action_from_state": robot.action_dim,
+        "action_low": robot.action_dim,
+        "action_high": robot.action_dim,
     }
     for name, value in asdict(robot).items():
         if name in expected and value is not None and len(value) != expected[name]:
@@ -51,7 +55,8 @@ def check_embodiment(robot: Embodiment) -> None:
     for name, index, is_delta in zip(robot.action_names, robot.action_from_state, robot.delta_mask, strict=True):
         if not -1 <= index < robot.state_dim or (is_delta and index < 0):
             raise UserError(
-                "EMBODIMENT-001", f"{robot.name}: action {name} has state dim {index}, which cannot be",
+                "EMBODIMENT-001",
+                f"{robot.name}: action {name} has state dim {index}, which cannot be",
                 next_step=f"use 0 to {robot.state_dim - 1}, or -1 for an action that no state answers to",
             )
 
@@ -94,8 +99,16 @@ METAWORLD_SAWYER = Embodiment(
 )
 
 # Groups in the order of modality.json of GR1 data sets; a state and its action have the same slice.
-_GR1_GROUPS = (("left_arm", 7), ("left_hand", 6), ("left_leg", 6), ("neck", 3),
-               ("right_arm", 7), ("right_hand", 6), ("right_leg", 6), ("waist", 3))
+_GR1_GROUPS = (
+    ("left_arm", 7),
+    ("left_hand", 6),
+    ("left_leg", 6),
+    ("neck", 3),
+    ("right_arm", 7),
+    ("right_hand", 6),
+    ("right_leg", 6),
+    ("waist", 3),
+)
 _GR1_JOINTS = tuple(f"{group}_{i}" for group, size in _GR1_GROUPS for i in range(size))
 
 GR1 = Embodiment(

@@ -92,8 +92,12 @@ def open_tokenizer(entry: Mapping[str, Any], folder: Path | str = ".") -> Tokeni
         raise UserError("TEXT-004", f"unknown kind of tokenizer {entry['kind']!r}", next_step="words or sentencepiece")
     path = Path(folder) / entry["file"]
     if _digest_of(path) != entry["sha256"]:
-        raise UserError("TEXT-003", "the tokenizer is not the one that the policy was trained with", where=str(path),
-                        next_step=f"put back the file with SHA-256 {entry['sha256']}")
+        raise UserError(
+            "TEXT-003",
+            "the tokenizer is not the one that the policy was trained with",
+            where=str(path),
+            next_step=f"put back the file with SHA-256 {entry['sha256']}",
+        )
     return SentencePieceTokenizer(path, entry["sha256"])
 
 
@@ -109,8 +113,12 @@ def _ids_of(words: tuple[str, ...]) -> dict[str, int]:
 
 def _digest_of(path: Path) -> str:
     if not path.is_file():
-        raise UserError("TEXT-002", "the SentencePiece model is not there", where=str(path),
-                        next_step="set policy.inputs.sentencepiece_model to its file")
+        raise UserError(
+            "TEXT-002",
+            "the SentencePiece model is not there",
+            where=str(path),
+            next_step="set policy.inputs.sentencepiece_model to its file",
+        )
     return _cached_digest(path, path.stat().st_size, path.stat().st_mtime_ns)
 
 

@@ -17,8 +17,19 @@ from model_core.specs import PolicySpec
 from model_core.tokenizers import NUM_STATE_BINS, Tokenizer, fit_tokenizer, open_tokenizer
 from model_core.types import Encoded, Observation
 
-__all__ = ["InputTransform", "Scaling", "fit_tokenizer", "floored_dims", "prepare_view", "resize_with_pad",
-           "state_bins", "text_tokens", "tokens_of_sample", "training_actions", "untrained_actions"]
+__all__ = [
+    "InputTransform",
+    "Scaling",
+    "fit_tokenizer",
+    "floored_dims",
+    "prepare_view",
+    "resize_with_pad",
+    "state_bins",
+    "text_tokens",
+    "tokens_of_sample",
+    "training_actions",
+    "untrained_actions",
+]
 
 GREY = 128
 # The smallest range (quantiles) or deviation (mean_std) that is divided by, in the data's units: a joint that
@@ -87,8 +98,11 @@ class Scaling:
         """
         low_key, high_key = ("q01", "q99") if mode == "quantile" else ("mean", "std")
         if low_key not in stats or high_key not in stats:
-            raise UserError("STATS-001", f"normalisation {mode!r} needs {low_key} and {high_key}, which are not there",
-                            next_step="rebuild preprocess: it computes them from the data")
+            raise UserError(
+                "STATS-001",
+                f"normalisation {mode!r} needs {low_key} and {high_key}, which are not there",
+                next_step="rebuild preprocess: it computes them from the data",
+            )
         low, high = (np.asarray(stats[key], np.float64) for key in (low_key, high_key))
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise UserError("STATS-001", f"{low_key} or {high_key} is not finite", next_step="look for NaN in the rows")
@@ -165,8 +179,12 @@ def _encode_text(
     tokens = tokenizer.encode(instruction, bins)
     limit = card["inputs"]["max_text_tokens"]
     if len(tokens) > limit:
-        raise UserError("TEXT-001", f"{len(tokens)} text tokens where {limit} are allowed", where=repr(instruction),
-                        next_step="raise policy.inputs.max_text_tokens, or shorten the instruction")
+        raise UserError(
+            "TEXT-001",
+            f"{len(tokens)} text tokens where {limit} are allowed",
+            where=repr(instruction),
+            next_step="raise policy.inputs.max_text_tokens, or shorten the instruction",
+        )
     return tokens
 
 
@@ -239,8 +257,14 @@ class InputTransform:
     def _check(self, seen: Observation) -> None:
         unknown = sorted(set(seen.views) - set(self.policy.inputs.views))
         if unknown:
-            raise UserError("INPUT-001", f"the policy has no slot for view {unknown[0]!r}",
-                            next_step=f"its slots: {', '.join(self.policy.inputs.views)}")
+            raise UserError(
+                "INPUT-001",
+                f"the policy has no slot for view {unknown[0]!r}",
+                next_step=f"its slots: {', '.join(self.policy.inputs.views)}",
+            )
         if seen.proprio.shape != (self.robot.state_dim,) or not np.isfinite(seen.proprio).all():
-            raise UserError("INPUT-002", f"proprio must be {self.robot.state_dim} finite numbers "
-                            f"({', '.join(self.robot.state_names[:4])}, …), not {seen.proprio!r:.60}")
+            raise UserError(
+                "INPUT-002",
+                f"proprio must be {self.robot.state_dim} finite numbers "
+                f"({', '.join(self.robot.state_names[:4])}, …), not {seen.proprio!r:.60}",
+            )

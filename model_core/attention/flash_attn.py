@@ -17,8 +17,11 @@ def attend(q_TNK: Tensor, k_TNK: Tensor, v_TNK: Tensor, q_segments: Segments, k_
     if not q_TNK.is_cuda:
         raise UserError("ATTN-001", "flash_attn runs on CUDA only", next_step="set train.attention to sdpa_segments")
     if find_spec("flash_attn") is None:
-        raise UserError("ATTN-003", "flash-attn is not installed",
-                        next_step="install the extra `flash-attn`, or set train.attention to torch_varlen")
+        raise UserError(
+            "ATTN-003",
+            "flash-attn is not installed",
+            next_step="install the extra `flash-attn`, or set train.attention to torch_varlen",
+        )
     if q_TNK.shape[-1] > MAX_HEAD_DIM:
         raise UserError("ATTN-004", f"head_dim {q_TNK.shape[-1]} is above FlashAttention's {MAX_HEAD_DIM}")
     check_dtype(q_TNK, "flash_attn")

@@ -22,8 +22,9 @@ def attend(q_TNK: Tensor, k_TNK: Tensor, v_TNK: Tensor, q_segments: Segments, k_
         if q_len == 0 or k_len == 0:
             outputs.append(torch.zeros_like(q))
             continue
-        q_RNLK, k_RNLK, v_RNLK = (x.unflatten(0, (count, length)).transpose(1, 2)
-                                  for x, length in ((q, q_len), (k, k_len), (v, k_len)))
+        q_RNLK, k_RNLK, v_RNLK = (
+            x.unflatten(0, (count, length)).transpose(1, 2) for x, length in ((q, q_len), (k, k_len), (v, k_len))
+        )
         out_RNLK = F.scaled_dot_product_attention(q_RNLK, k_RNLK, v_RNLK, enable_gqa=is_grouped)
         outputs.append(out_RNLK.transpose(1, 2).flatten(0, 1))
     return outputs[0] if len(outputs) == 1 else torch.cat([q_TNK[:0], *outputs])

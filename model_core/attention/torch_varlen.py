@@ -15,7 +15,13 @@ def attend(q_TNK: Tensor, k_TNK: Tensor, v_TNK: Tensor, q_segments: Segments, k_
     from torch.nn.attention.varlen import varlen_attn  # newer than the oldest torch that the rest runs on
 
     out = varlen_attn(
-        q_TNK, k_TNK, v_TNK, q_segments.cu, k_segments.cu, q_segments.longest, k_segments.longest,
+        q_TNK,
+        k_TNK,
+        v_TNK,
+        q_segments.cu,
+        k_segments.cu,
+        q_segments.longest,
+        k_segments.longest,
         enable_gqa=q_TNK.shape[1] != k_TNK.shape[1],
     )
     return out if isinstance(out, Tensor) else out[0]  # a pair only where the log-sum-exp is asked for
@@ -24,5 +30,8 @@ def attend(q_TNK: Tensor, k_TNK: Tensor, v_TNK: Tensor, q_segments: Segments, k_
 def check_dtype(q_TNK: Tensor, name: str) -> None:
     """Raises `UserError` ATTN-002 when the kernels have no such precision."""
     if q_TNK.dtype not in (torch.bfloat16, torch.float16):
-        raise UserError("ATTN-002", f"{name} computes in bfloat16 or float16, not {q_TNK.dtype}",
-                        next_step="train in bfloat16, or set train.attention to sdpa_segments")
+        raise UserError(
+            "ATTN-002",
+            f"{name} computes in bfloat16 or float16, not {q_TNK.dtype}",
+            next_step="train in bfloat16, or set train.attention to sdpa_segments",
+        )

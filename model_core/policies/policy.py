@@ -113,17 +113,26 @@ def _read_described(folder: Path) -> dict[str, Any]:
     """policy.json, after every file that it vouches for was found to be what it says."""
     path = folder / "policy.json"
     if not path.is_file():
-        raise UserError("POLICY-010", "policy.json is missing", where=str(folder),
-                        next_step="name the directory of an export or of a checkpoint")
+        raise UserError(
+            "POLICY-010",
+            "policy.json is missing",
+            where=str(folder),
+            next_step="name the directory of an export or of a checkpoint",
+        )
     described = json.loads(path.read_text())
     for name, expected in described["files"].items():
         if not (folder / name).is_file():
             raise UserError("POLICY-010", f"{name} is missing", where=str(folder), next_step="copy the export again")
         with (folder / name).open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != expected:
-                raise UserError("POLICY-010", f"{name} has changed since it was written (SHA-256 differs)",
-                                where=str(folder / name), next_step="copy or export it again; it was not loaded")
+                raise UserError(
+                    "POLICY-010",
+                    f"{name} has changed since it was written (SHA-256 differs)",
+                    where=str(folder / name),
+                    next_step="copy or export it again; it was not loaded",
+                )
     if described["weights"] not in described["files"]:
-        raise UserError("POLICY-010", f"policy.json does not vouch for its weights {described['weights']}",
-                        where=str(path))
+        raise UserError(
+            "POLICY-010", f"policy.json does not vouch for its weights {described['weights']}", where=str(path)
+        )
     return described

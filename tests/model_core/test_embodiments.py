@@ -36,17 +36,27 @@ def test_inverse_of_forward_is_identity(name: str, seed: int, horizon: int, spre
 
 
 def test_only_masked_actions_become_changes_from_the_state_at_the_start() -> None:
-    robot = replace(GR1, state_names=("a", "b"), state_units=("rad",) * 2, action_names=("x", "y"),
-                    action_units=("rad",) * 2, delta_mask=(True, False), action_from_state=(1, 0))
+    robot = replace(
+        GR1,
+        state_names=("a", "b"),
+        state_units=("rad",) * 2,
+        action_names=("x", "y"),
+        action_units=("rad",) * 2,
+        delta_mask=(True, False),
+        action_from_state=(1, 0),
+    )
     learnt = training_actions(np.array([[10.0, 7.0], [11.0, 8.0]]), np.array([1.0, 4.0]), robot)
     assert learnt.tolist() == [[6.0, 7.0], [7.0, 8.0]]
 
 
-@pytest.mark.parametrize(("changes", "word"), [
-    ({"delta_mask": (True,)}, "delta_mask"),
-    ({"action_from_state": (44,) * 44}, "left_arm_0"),
-    ({"action_from_state": (-1,) * 44}, "left_arm_0"),
-])
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"delta_mask": (True,)}, "delta_mask"),
+        ({"action_from_state": (44,) * 44}, "left_arm_0"),
+        ({"action_from_state": (-1,) * 44}, "left_arm_0"),
+    ],
+)
 def test_a_robot_that_contradicts_itself_is_refused(changes: dict[str, tuple[int, ...]], word: str) -> None:
     with pytest.raises(UserError) as caught:
         check_embodiment(replace(GR1, **changes))

@@ -31,7 +31,17 @@ def test_state_as_text_stands_between_marks() -> None:
 
 def test_words_are_split_at_everything_else() -> None:
     assert split_words("Pick_up the robot's\ncup (2 of 3), bitte schön") == [
-        "pick", "up", "the", "robot's", "cup", "2", "of", "3", "bitte", "schön"]
+        "pick",
+        "up",
+        "the",
+        "robot's",
+        "cup",
+        "2",
+        "of",
+        "3",
+        "bitte",
+        "schön",
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +51,14 @@ def sentencepiece_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sentencepiece")
     text = folder / "text.txt"
     text.write_text("Task: open the drawer, State: 1 2 3;\nAction: \n" * 20 + "0 1 2 3 4 5 6 7 8 9\n" * 20)
-    SentencePieceTrainer.train(input=str(text), model_prefix=str(folder / "tokenizer"), vocab_size=60,
-                               hard_vocab_limit=False, model_type="bpe", minloglevel=2)
+    SentencePieceTrainer.train(
+        input=str(text),
+        model_prefix=str(folder / "tokenizer"),
+        vocab_size=60,
+        hard_vocab_limit=False,
+        model_type="bpe",
+        minloglevel=2,
+    )
     return folder / "tokenizer.model"
 
 
@@ -54,7 +70,8 @@ def test_sentencepiece_speaks_the_prompts_of_pi05(sentencepiece_file: Path) -> N
     plain = SentencePieceProcessor(model_file=str(sentencepiece_file))
     assert tokenizer.size == entry["size"] == plain.vocab_size()
     assert tokenizer.encode(" open_the\ndrawer ", [7, 12]) == plain.encode(
-        "Task: open the drawer, State: 7 12;\nAction: ", add_bos=True)
+        "Task: open the drawer, State: 7 12;\nAction: ", add_bos=True
+    )
     assert tokenizer.encode("open the drawer", None)[0] == plain.bos_id()
 
 

@@ -95,8 +95,12 @@ def test_constant_dimensions_become_zero_and_come_back(mode: Mode) -> None:
 def test_a_nearly_constant_dimension_neither_explodes_nor_goes_unnamed(mode: Mode) -> None:
     """1.5690 ± 0.0005: divided by its own range, a small surprise would become thousands."""
     rows = 1.5690 + 0.0005 * np.sin(np.arange(100))
-    stats = {"mean": [rows.mean(), 0.0], "std": [rows.std(), 1.0], "q01": [np.quantile(rows, 0.01), -1.0],
-             "q99": [np.quantile(rows, 0.99), 1.0]}
+    stats = {
+        "mean": [rows.mean(), 0.0],
+        "std": [rows.std(), 1.0],
+        "q01": [np.quantile(rows, 0.01), -1.0],
+        "q99": [np.quantile(rows, 0.99), 1.0],
+    }
     assert floored_dims(stats, mode, ["wrist", "elbow"]) == ["wrist"]
     assert abs(Scaling.of(stats, mode).normalise(np.stack([rows, rows], 1))[:, 0]).max() < 0.5
     assert abs(Scaling.of(stats, mode).normalise(np.array([1.57 + SMALLEST_RANGE, 0.0]))[0]) < 10
@@ -191,11 +195,14 @@ def test_token_count_of_a_sample() -> None:
     assert tokens_of_sample(2, 3, spec_with(inputs={"state": "none"})) == 11
 
 
-@pytest.mark.parametrize(("seen", "code"), [
-    (observation(views={"wrist": np.zeros((4, 4, 3), np.uint8)}), "INPUT-001"),
-    (observation(proprio=np.zeros(5)), "INPUT-002"),
-    (observation(proprio=np.array([0.0, np.nan, 0.0, 0.0])), "INPUT-002"),
-])
+@pytest.mark.parametrize(
+    ("seen", "code"),
+    [
+        (observation(views={"wrist": np.zeros((4, 4, 3), np.uint8)}), "INPUT-001"),
+        (observation(proprio=np.zeros(5)), "INPUT-002"),
+        (observation(proprio=np.array([0.0, np.nan, 0.0, 0.0])), "INPUT-002"),
+    ],
+)
 def test_observations_of_another_robot_are_refused(seen: Observation, code: str) -> None:
     with pytest.raises(UserError, match=code):
         transform_of().encode([seen])

@@ -52,7 +52,10 @@ def _arrange(
 
 
 def _layout(
-    arrays: SampleArrays, num_views_N: np.ndarray, order_N: np.ndarray, transform: InputTransform,
+    arrays: SampleArrays,
+    num_views_N: np.ndarray,
+    order_N: np.ndarray,
+    transform: InputTransform,
     device: torch.device | str,
 ) -> PrefixLayout:
     policy = transform.policy
@@ -60,8 +63,13 @@ def _layout(
     counts = zip(num_views_N[order_N].tolist(), arrays.text_lengths[order_N].tolist(), strict=True)
     layout = PrefixLayout.of(
         tuple(
-            LengthClass(num_samples=sum(1 for _ in group), num_views=views, num_text=text, num_state=num_state,
-                        tokens_per_view=policy.tokens_per_view)
+            LengthClass(
+                num_samples=sum(1 for _ in group),
+                num_views=views,
+                num_text=text,
+                num_state=num_state,
+                tokens_per_view=policy.tokens_per_view,
+            )
             for (views, text), group in groupby(counts)
         ),
         device,

@@ -44,8 +44,9 @@ class PrefixLayout:
         lengths = np.repeat([c.num_tokens for c in classes], [c.num_samples for c in classes]).astype(np.int64)
         places = [np.tile(np.arange(c.num_tokens), c.num_samples) for c in classes]
         positions = np.concatenate([np.zeros(0, np.int64), *places])
-        return cls(classes=classes, segments=Segments.of(lengths, device),
-                   positions_T=torch.from_numpy(positions).to(device))
+        return cls(
+            classes=classes, segments=Segments.of(lengths, device), positions_T=torch.from_numpy(positions).to(device)
+        )
 
     @property
     def num_samples(self) -> int:

@@ -92,8 +92,14 @@ class ExpertLayer(nn.Module):
         self.mlp = GatedMlp(width, spec.mlp_ratio)
 
     def forward(
-        self, x_MHD: Tensor, time_MD: Tensor, seen: KeyValue, rotation: Tensor, prefix: PrefixLayout,
-        suffix: SuffixLayout, attend: Attend,
+        self,
+        x_MHD: Tensor,
+        time_MD: Tensor,
+        seen: KeyValue,
+        rotation: Tensor,
+        prefix: PrefixLayout,
+        suffix: SuffixLayout,
+        attend: Attend,
     ) -> Tensor:
         """The suffix (M, H, D) after this layer; `seen` are the prefix's keys and values in the same layer."""
         normed, gate = self.norm1(x_MHD, time_MD)
@@ -123,8 +129,14 @@ class ActionExpert(nn.Module):
         return nn.functional.silu(self.time_out(nn.functional.silu(self.time_in(waves))))
 
     def forward(
-        self, x_MHA: Tensor, time_M: Tensor, cache: Cache, rotation: Tensor, prefix: PrefixLayout,
-        suffix: SuffixLayout, attend: Attend,
+        self,
+        x_MHA: Tensor,
+        time_M: Tensor,
+        cache: Cache,
+        rotation: Tensor,
+        prefix: PrefixLayout,
+        suffix: SuffixLayout,
+        attend: Attend,
     ) -> Tensor:
         """Velocity (M, H, A) of M = samples x draws chunks."""
         time_MD = self.embed_time(time_M)

@@ -20,8 +20,12 @@ class ConvStem(nn.Module):
         super().__init__()
         num_halvings = spec.patch_size.bit_length() - 1
         if spec.patch_size != 2**num_halvings or num_halvings == 0:
-            raise UserError("POLICY-001", f"a conv stem halves: patch_size {spec.patch_size} is no power of two",
-                            where="policy.patch_size", next_step="use 2, 4, 8, 16 or 32")
+            raise UserError(
+                "POLICY-001",
+                f"a conv stem halves: patch_size {spec.patch_size} is no power of two",
+                where="policy.patch_size",
+                next_step="use 2, 4, 8, 16 or 32",
+            )
         widths = [3, *(max(8, spec.vision_width >> left) for left in range(num_halvings - 1, 0, -1)), spec.vision_width]
         convs = [nn.Conv2d(a, b, kernel_size=3, stride=2, padding=1) for a, b in pairwise(widths)]
         for conv in convs:
@@ -65,8 +69,12 @@ class Siglip(nn.Module):
         width = spec.vision_width
         num_heads = max(1, width // SIGLIP_HEAD_DIM)
         if width % num_heads or spec.vision_depth < 1:
-            raise UserError("POLICY-002", f"siglip needs vision_depth ≥ 1 and a vision_width that {num_heads} heads "
-                            f"divide, not {spec.vision_depth} and {width}", where="policy.vision_width")
+            raise UserError(
+                "POLICY-002",
+                f"siglip needs vision_depth ≥ 1 and a vision_width that {num_heads} heads "
+                f"divide, not {spec.vision_depth} and {width}",
+                where="policy.vision_width",
+            )
         self.patches = nn.Conv2d(3, width, kernel_size=spec.patch_size, stride=spec.patch_size)
         self.position = nn.Parameter(torch.randn(spec.tokens_per_view, width) * 0.02)
         self.layers = nn.ModuleList(SiglipLayer(width, num_heads, spec.mlp_ratio) for _ in range(spec.vision_depth))
@@ -86,8 +94,11 @@ class Vision(nn.Module):
     def __init__(self, spec: PolicySpec) -> None:
         super().__init__()
         if spec.inputs.image_size % spec.patch_size:
-            raise UserError("POLICY-003", f"patches of {spec.patch_size} pixels do not tile images of "
-                            f"{spec.inputs.image_size}", where="policy.patch_size")
+            raise UserError(
+                "POLICY-003",
+                f"patches of {spec.patch_size} pixels do not tile images of {spec.inputs.image_size}",
+                where="policy.patch_size",
+            )
         self.tower = ConvStem(spec) if spec.vision == "conv" else Siglip(spec)
         self.project = nn.Linear(spec.vision_width, spec.prefix_width)
         self.view = nn.Parameter(torch.randn(len(spec.inputs.views), 1, spec.prefix_width) * 0.02)

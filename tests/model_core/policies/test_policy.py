@@ -31,8 +31,9 @@ def model() -> Pi05:
 
 @pytest.fixture(params=["none", "fp8_block128"])
 def export(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    write_export(tmp_path, model().state_dict(), described(), precision=request.param, is_language=Pi05.is_language,
-                 assets={})
+    write_export(
+        tmp_path, model().state_dict(), described(), precision=request.param, is_language=Pi05.is_language, assets={}
+    )
     return tmp_path
 
 
@@ -40,8 +41,11 @@ def observations() -> list[Observation]:
     rng = np.random.default_rng(0)
     views = [{"top", "corner"}, {"top"}, {"corner"}, set(), {"top", "corner"}]
     return [
-        Observation(views={name: rng.integers(0, 256, (20, 16, 3), dtype=np.uint8) for name in sorted(names)},
-                    proprio=rng.normal(size=4), instruction=("open the drawer", "press the button")[i % 2])
+        Observation(
+            views={name: rng.integers(0, 256, (20, 16, 3), dtype=np.uint8) for name in sorted(names)},
+            proprio=rng.normal(size=4),
+            instruction=("open the drawer", "press the button")[i % 2],
+        )
         for i, names in enumerate(views)
     ]
 

@@ -202,9 +202,13 @@ def test_times_are_encoded_by_periods_from_4_ms_to_4_s() -> None:
 
 def test_language_matrices_are_told_apart() -> None:
     names = {name for name, _ in model_of().named_parameters() if Pi05.is_language(name)}
-    assert names == {"language.layers.0.attention.qkv.weight", "language.layers.0.attention.out.weight",
-                     "language.layers.0.mlp.gate_up.weight", "language.layers.0.mlp.down.weight",
-                     "language.tail.attention.kv.weight"}
+    assert names == {
+        "language.layers.0.attention.qkv.weight",
+        "language.layers.0.attention.out.weight",
+        "language.layers.0.mlp.gate_up.weight",
+        "language.layers.0.mlp.down.weight",
+        "language.tail.attention.kv.weight",
+    }
 
 
 def test_a_batch_whose_lengths_disagree_with_the_packer_is_refused() -> None:
@@ -213,11 +217,14 @@ def test_a_batch_whose_lengths_disagree_with_the_packer_is_refused() -> None:
         to_training_inputs(replace(chunks, prefix_lengths=chunks.prefix_lengths[::-1].copy()), transform_of())
 
 
-@pytest.mark.parametrize(("spec", "code"), [
-    (replace(SPEC, patch_size=12, inputs=replace(SPEC.inputs, image_size=24)), "POLICY-001"),
-    (replace(SPEC, vision="siglip"), "POLICY-002"),
-    (replace(SPEC, patch_size=32), "POLICY-003"),
-])
+@pytest.mark.parametrize(
+    ("spec", "code"),
+    [
+        (replace(SPEC, patch_size=12, inputs=replace(SPEC.inputs, image_size=24)), "POLICY-001"),
+        (replace(SPEC, vision="siglip"), "POLICY-002"),
+        (replace(SPEC, patch_size=32), "POLICY-003"),
+    ],
+)
 def test_impossible_policies_are_refused(spec: PolicySpec, code: str) -> None:
     with pytest.raises(UserError, match=code):
         model_of(spec)
