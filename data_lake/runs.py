@@ -1,8 +1,7 @@
 """Flow runs: the snapshot of the world that a run works on, and the slots that it reached.
 
-    {lake}/runs/{run_id}/snapshot.json          what "latest" meant when the run began; put-if-absent
-                         slots/{stage}-{fp}     slots it touched, so that gc spares what a Retry continues
-                         finished.json
+In {lake}/runs/{run_id}/: snapshot.json says what "latest" meant when the run began (put-if-absent), slots/ names
+what it touched, so that gc spares what a Retry continues, and finished.json ends it.
 """
 
 import json

@@ -1,9 +1,7 @@
 """Slots: build-once addresses in the lake. A slot is finished when, and only when, its record exists.
 
-{lake}/{stage}/{fingerprint}/leases/0001.json      who builds (lease.py)
-                             attempts/1/…          what that attempt wrote, and nobody else
-                             record.json           written last, put-if-absent, names its attempt
-                             revoked.json          a record that turned out bad, and why
+In {lake}/{stage}/{fingerprint}/: leases/0001.json says who builds, attempts/1/ is what that attempt wrote, record.json
+is written last, put-if-absent, and names its attempt; revoked.json says why a record turned out bad.
 """
 
 import json

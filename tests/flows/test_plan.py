@@ -1,0 +1,75 @@
+"""The plan of a finished loop, and of one changed field: exactly what depends on it, with the reason by field."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from data_lake.store import revoke
+from errors import UserError
+from flows.plan import make_plan, require_source
+from flows.recipe import load
+from tasks.catalogue import STAGES
+
+
+def states(lake: Path, *changes: str) -> dict[str, tuple[str, tuple[str, ...]]]:
+    return {row.stage.name: (row.state, row.why) for row in make_plan(load("smoke", changes), lake, None)}
+
+
+def built(lake: Path, *changes: str) -> list[str]:
+    return [name for name, (state, _) in states(lake, *changes).items() if state == "build"]
+
+
+def test_an_empty_lake_builds_everything_and_planning_creates_nothing(tmp_path: Path) -> None:
+    assert built(tmp_path / "lake") == list(STAGES)
+    assert states(tmp_path / "lake")["collect"][1] == ("first build",)
+    assert not (tmp_path / "lake").exists()
+
+
+def test_a_finished_loop_is_done_everywhere(smoke_lake: tuple[Path, Path]) -> None:
+    assert built(smoke_lake[0]) == []
+    assert not any(row.code_differs for row in make_plan(load("smoke"), smoke_lake[0], None))
+
+
+@pytest.mark.parametrize(
+    ("change", "first", "reason"),
+    [
+        ("train.learning_rate=0.0005", "train", "train.learning_rate: 0.001 -> 0.0005"),
+        ("policy.action_horizon=8", "pack", "policy.action_horizon: 16 -> 8"),
+        ("preprocess.sample_stride=8", "preprocess", "preprocess.sample_stride: 4 -> 8"),
+        ("collect.white_noise=0.2", "collect", "collect.white_noise: 0.15 -> 0.2"),
+        ("export.num_samples=4", "export", "export.num_samples: 8 -> 4"),
+        ("evaluate.episodes_per_task=3", "evaluate", "evaluate.episodes_per_task: 2 -> 3"),
+        ("gate.min_score=0.5", "register", "gate.min_score: 0.0 -> 0.5"),
+    ],
+)
+def test_one_changed_field_rebuilds_exactly_what_depends_on_it(
+    smoke_lake: tuple[Path, Path], change: str, first: str, reason: str
+) -> None:
+    order = list(STAGES)
+    assert built(smoke_lake[0], change) == order[order.index(first) :]
+    assert reason in states(smoke_lake[0], change)[first][1]
+    later = [states(smoke_lake[0], change)[name][1] for name in order[order.index(first) + 1 :]]
+    assert all("upstream" in why for why in later)
+
+
+@pytest.mark.parametrize("label", ["ingest.dataset=other", "train.checkpoint_every=5", "evaluate.num_videos=0"])
+def test_labels_rebuild_nothing(smoke_lake: tuple[Path, Path], label: str) -> None:
+    assert built(smoke_lake[0], label) == []
+
+
+def test_a_revoked_record_says_why(smoke_lake: tuple[Path, Path], tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    shutil.copytree(smoke_lake[0], lake)
+    train = next(row for row in make_plan(load("smoke"), lake, None) if row.stage.name == "train")
+    assert train.slot is not None
+    revoke(train.slot, why="the fan had stopped", who="me")
+    assert built(lake) == ["train", "export", "evaluate", "register"]
+    assert "revoked: the fan had stopped" in states(lake)["train"][1]
+
+
+def test_a_recipe_without_episodes_is_told_how_to_name_them() -> None:
+    assert require_source(load("tiny")) is None
+    assert require_source(load("gr1", ["ingest.source=/x"])) == "/x"
+    with pytest.raises(UserError, match="--set ingest.source=PATH"):
+        require_source(load("gr1"))

@@ -1,0 +1,83 @@
+"""Recipes: strict at every level, changed by path, resolved by one pure function; their resolved form is golden."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from data_lake.identity import canonical, fingerprint
+from errors import UserError
+from flows.recipe import RECIPES, LoopRecipe, changed, load, parse, resolve
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "recipes.json"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_resolved_recipe_is_golden(name: str) -> None:
+    """A diff of it shows exactly what a change means; `python -m tests.flows.test_recipe` writes it anew."""
+    assert resolved(name) == json.loads(GOLDEN.read_text())[name]
+
+
+def resolved(name: str) -> object:
+    return json.loads(json.dumps(canonical(resolve(load(name)))))
+
+
+def test_names_and_labels_are_unique_and_not_identity() -> None:
+    tiny = load("tiny")
+    assert len({load(name).name for name in RECIPES}) == len(RECIPES)
+    renamed = changed(tiny, {"ingest.dataset": "other", "train.checkpoint_every": 7, "evaluate.num_videos": 0})
+    assert fingerprint(dataclasses.replace(renamed, name="other")) == fingerprint(tiny)
+    assert fingerprint(changed(tiny, {"train.num_steps": 7})) != fingerprint(tiny)
+
+
+def test_changes_reach_leaves_and_whole_lists() -> None:
+    recipe = load("tiny", ["train.num_steps=7", "policy.inputs.sight=grey", "preprocess.heldout_episodes=[1,2]"])
+    assert (recipe.train.num_steps, recipe.policy.inputs.sight) == (7, "grey")
+    assert recipe.preprocess.heldout_episodes == (1, 2)
+    assert load("tiny", ["train.num_steps=1200"]) == load("tiny")
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "hint"),
+    [
+        ("train.num_stepz=1", "RECIPE-002", "did you mean 'num_steps'?"),
+        ("trian.num_steps=1", "RECIPE-002", "did you mean 'train'?"),
+        ("train.num_steps=many", "RECIPE-003", ""),
+        ("policy.vision=resnet", "RECIPE-003", ""),
+        ("train", "RECIPE-004", ""),
+        ("evaluate.tasks.0.name.x=1", "RECIPE-002", ""),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_name(change: str, code: str, hint: str) -> None:
+    with pytest.raises(UserError) as refused:
+        load("tiny", [change])
+    assert refused.value.code == code and hint in refused.value.next_step
+
+
+def test_unknown_recipes_get_a_suggestion() -> None:
+    with pytest.raises(UserError, match="did you mean 'tiny'"):
+        load("tinny")
+
+
+def test_yaml_is_the_same_tree_and_as_strict(tmp_path: Path) -> None:
+    tree = json.loads(json.dumps(dataclasses.asdict(load("smoke"))))
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(tree))
+    assert load(str(path)) == load("smoke")
+    tree["policy"]["inputs"]["colour"] = "red"
+    with pytest.raises(UserError, match="policy.inputs.colour"):
+        parse(tree, where="here")
+    with pytest.raises(UserError, match="RECIPE-001"):
+        load(str(tmp_path / "none.yaml"))
+
+
+def test_every_spec_is_frozen() -> None:
+    recipe: LoopRecipe = load("tiny")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        recipe.train.num_steps = 1  # type: ignore[misc]
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(json.dumps({name: resolved(name) for name in RECIPES}, indent=1, ensure_ascii=False) + "\n")
