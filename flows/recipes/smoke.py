@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from flows.recipes.tiny import COLLECT, SCENE, TASKS
 from flows.recipes.tiny import RECIPE as TINY
-from flows.recipes.tiny import SCENE, TASKS
 
 EPISODES_PER_TASK = 6
 SMOKE_TASKS = TASKS[:2]
@@ -13,7 +13,7 @@ RECIPE = replace(
     TINY,
     name="smoke",
     collect=replace(
-        TINY.collect, scene=SMOKE_SCENE, tasks=SMOKE_TASKS, episodes_per_task=EPISODES_PER_TASK, one_view_every=3
+        COLLECT, scene=SMOKE_SCENE, tasks=SMOKE_TASKS, episodes_per_task=EPISODES_PER_TASK, one_view_every=3
     ),
     ingest=replace(TINY.ingest, dataset="smoke"),
     preprocess=replace(TINY.preprocess, heldout_episodes=(5, 11)),

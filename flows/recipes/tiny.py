@@ -40,18 +40,20 @@ TASKS = (
 EPISODES_PER_TASK = 62
 HELDOUT = tuple(task * EPISODES_PER_TASK + last for task in range(len(TASKS)) for last in (60, 61))
 
+COLLECT = CollectSpec(
+    scene=SCENE,
+    tasks=TASKS,
+    episodes_per_task=EPISODES_PER_TASK,
+    first_seed=0,
+    held_noise=0.3,
+    hold_steps=6,
+    white_noise=0.15,
+    max_random_start=8,
+)
+
 RECIPE = LoopRecipe(
     name="tiny",
-    collect=CollectSpec(
-        scene=SCENE,
-        tasks=TASKS,
-        episodes_per_task=EPISODES_PER_TASK,
-        first_seed=0,
-        held_noise=0.3,
-        hold_steps=6,
-        white_noise=0.15,
-        max_random_start=8,
-    ),
+    collect=COLLECT,
     ingest=IngestSpec(dataset="tiny", embodiment="metaworld_sawyer"),
     preprocess=PreprocessSpec(sample_stride=4, heldout_episodes=HELDOUT),
     policy=PolicySpec(
