@@ -87,10 +87,13 @@ def test_killed_anywhere_the_loop_ends_as_if_nothing_had_happened(
 
 
 def contents(record: dict[str, Any]) -> dict[str, str]:
-    """Hash by name of what a record vouches for, attempts and timings aside."""
+    """Hash by name of what a record vouches for, attempts, timings and Lance's random file names aside."""
     timed = ("metrics.jsonl", "job.log", "exit.json")  # wall-clock figures stand in them
     files = {name.split("/", 2)[-1]: file["sha256"] for name, file in record["files"].items()}
-    return {name: digest for name, digest in files.items() if not name.endswith(timed)}
+    kept = {name: digest for name, digest in files.items() if not name.endswith(timed)}
+    plain = {name: digest for name, digest in kept.items() if ".lance/" not in name}
+    tables = sorted((name.partition(".lance/")[0], digest) for name, digest in kept.items() if ".lance/data/" in name)
+    return plain | {f"{table} {number}": digest for number, (table, digest) in enumerate(tables)}
 
 
 def assert_no_orphans(lake: Path, found: dict[str, dict[str, Any]]) -> None:

@@ -1,20 +1,30 @@
 """The flow on a real, temporary Prefect server: a finished loop is served stage by stage from the lake."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
-from data_lake.refs import ModelVersionRef
-from flows.train_loop import train_loop
 from tasks.catalogue import STAGES
 from tasks.events import read_events
 
+SCRIPT = """
+import sys
+from flows.train_loop import train_loop
+version = train_loop("smoke", lake=sys.argv[1], home=sys.argv[2])
+print(type(version).__name__, version.name)
+"""
 
-def test_a_finished_loop_answers_from_the_lake(smoke_lake: tuple[Path, Path], tmp_path: Path) -> None:
+
+def test_a_finished_loop_answers_from_the_lake(smoke_lake: tuple[Path, Path], tmp_path: Path, root: Path) -> None:
+    """In a process of its own, as from a script: Prefect remembers the first server that a process has met."""
     lake, home = tmp_path / "lake", tmp_path / ".vlaloop"
     shutil.copytree(smoke_lake[0], lake)
     shutil.copytree(smoke_lake[1], home)
-    version = train_loop("smoke", lake=str(lake), home=str(home))
-    assert isinstance(version, ModelVersionRef) and version.name == "smoke"
+    command = [sys.executable, "-c", SCRIPT, str(lake), str(home)]
+    called = subprocess.run(command, cwd=root, env={**os.environ}, capture_output=True, text=True, check=True)
+    assert called.stdout.splitlines()[-1] == "ModelVersionRef smoke"
     (run_id,) = {path.parent.name for path in home.glob("runs/*/executor.json")}
     cached = [event["stage"] for event in read_events(home, run_id) if event["event"] == "cached"]
     assert cached == list(STAGES)

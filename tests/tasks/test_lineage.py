@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from flows.recipe import load
 from tasks.lineage import Record, lineage, recipe_of, upstream
 from tests.tasks import fabricated
 
@@ -21,7 +22,7 @@ def test_lineage_is_the_loop_in_order(tiny: tuple[Path, dict[str, Record]]) -> N
     _, chain = tiny
     assert list(chain) == ["collect", "ingest", "preprocess", "pack", "train", "export", "evaluate", "register"]
     settings = recipe_of(chain)
-    assert (settings["train"]["num_steps"], settings["name"]) == (1200, "tiny")
+    assert (settings["train"]["num_steps"], settings["name"]) == (load("tiny").train.num_steps, "tiny")
     assert settings["policy"]["action_horizon"] == 16  # preprocess knows only a part of `policy`
 
 

@@ -9,6 +9,7 @@ import pytest
 from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter
+from prefect.events.worker import EventsWorker
 from prefect.testing.utilities import prefect_test_harness
 
 from data_lake.refs import ModelVersionRef, Ref
@@ -24,6 +25,7 @@ JUDGE = Stage(fn="tests.tasks.test_stage:judge", version=1, retries=0)
 
 @pytest.fixture(scope="module", autouse=True)
 def server() -> Iterator[None]:
+    EventsWorker.drain_all()  # events of this process go to the first server that it met; this is another one
     with prefect_test_harness(server_startup_timeout=120):
         yield
 
