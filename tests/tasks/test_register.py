@@ -17,7 +17,6 @@ from data_lake.refs import EvalReport, ExportRef, ModelVersionRef, from_json
 from data_lake.store import Attempt, begin, slot_of
 from errors import Transient, UserError
 from flows import recipe as recipes
-from flows.recipe import load
 from tasks.promotion import Move, Standing, Version, move, rollback, standing
 from tasks.register import register
 from tasks.registry import SLOT_TAG, Registry, connect, tracking_uri
@@ -232,7 +231,7 @@ def test_runs_carry_settings_data_and_videos(world: World, name: str) -> None:
     page = Path(client.download_artifacts(run.info.run_id, "report.html")).read_text()
     assert f"{name} v1 → champion" in page
     settings = json.loads(Path(client.download_artifacts(run.info.run_id, "recipe.json")).read_text())
-    assert settings["train"]["num_steps"] == load("tiny").train.num_steps
+    assert settings["train"]["num_steps"] == recipes.load("tiny").train.num_steps
     trained = client.get_run(client.get_model_version(name, "1").run_id or "")
     assert trained.data.tags[SLOT_TAG].startswith("train/")
     assert world.registry.versions(name)[0].tags["dataset"] == "tiny@1"
