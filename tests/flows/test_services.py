@@ -225,7 +225,7 @@ def test_what_a_person_paused_stays_paused(services: Places, api: PrefectApi) ->
 
 
 def test_a_killed_worker_comes_back_by_itself(services: Places) -> None:
-    """And a run goes on meanwhile: runs are not tied to the worker that started them."""
+    """The adopter starts another one; how a run fares meanwhile is shown in test_retry.py."""
     worker = next(row for row in status(services.home) if row.name == "worker")
     os.kill(worker.pid, signal.SIGKILL)
     deadline = time.monotonic() + 15
