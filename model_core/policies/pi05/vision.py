@@ -39,7 +39,7 @@ class ConvStem(nn.Module):
         """(I, 3, S, S) in [-1, 1] to (I, L, vision_width)."""
         x = self.convs[0](pixels_ICHW)
         for conv in self.convs[1:]:
-            x = conv(F.relu(x))
+            x = conv(F.gelu(x, approximate="tanh"))
         return self.norm(x.flatten(2).transpose(1, 2))
 
 
