@@ -229,15 +229,19 @@ def _write(path: Path, table: pa.Table) -> list[FragmentMetadata]:
     return write_fragments(table, str(path), schema=table.schema, mode="append", data_storage_version=FILE_FORMAT)
 
 
+def _exists(path: Path) -> bool:
+    return any((path / "_versions").glob("*.manifest"))
+
+
 def _ensure(path: Path, schema: pa.Schema) -> None:
     """Create the table empty; of several that try at once, one does."""
-    if any((path / "_versions").glob("*.manifest")):
+    if _exists(path):
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         lance.write_dataset(schema.empty_table(), str(path), mode="create", data_storage_version=FILE_FORMAT)
-    except OSError as error:
-        if "already exists" not in str(error):
+    except OSError:  # the loser of the race may find one version there, or several
+        if not _exists(path):
             raise
 
 
