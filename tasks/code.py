@@ -3,18 +3,20 @@
 import ast
 import functools
 import hashlib
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("data_lake", "model_core", "tasks", "errors", "lookup")
+MODULE = re.compile(r"\w+(\.\w+)+(:\w+)?")
 
 
 @functools.cache
 def code_digest(module: str) -> str:
     """Hex digest over the syntax trees of `module` and of every project module that it imports.
 
-    Docstrings do not count. Names that are looked up at run time (registries) are followed as far as they
-    stand in the code as `package.module:Name` strings.
+    Docstrings do not count. What is looked up or started at run time (registries, workers) is followed as far
+    as it stands in the code as a string: `package.module:Name` or `package.module`.
     """
     seen: dict[str, str] = {}
     waiting = [module]
@@ -57,6 +59,6 @@ def _imported(tree: ast.Module) -> list[str]:
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and ":" in node.value:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and MODULE.fullmatch(node.value):
             found.append(node.value.partition(":")[0])
     return found

@@ -12,10 +12,11 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "tasks").mkdir()
     (tmp_path / "model_core").mkdir()
     (tmp_path / "tasks/train.py").write_text(
-        '"""Doc."""\nfrom model_core.net import f\nT = {"a": "model_core.late:g"}\n'
+        '"""Doc."""\nfrom model_core.net import f\nT = {"a": "model_core.late:g"}\nW = "tasks.worker"\n'
     )
     (tmp_path / "model_core/net.py").write_text("def f():\n    return 1\n")
     (tmp_path / "model_core/late.py").write_text("def g():\n    return 1\n")
+    (tmp_path / "tasks/worker.py").write_text("x = 1\n")
     (tmp_path / "model_core/other.py").write_text("x = 1\n")
     monkeypatch.setattr(code, "ROOT", tmp_path)
     return tmp_path
@@ -29,11 +30,16 @@ def digest() -> str:
 @pytest.mark.parametrize(
     ("file", "text", "same"),
     [
-        ("tasks/train.py", '"""Other."""\n# why\nfrom model_core.net import f\nT = {"a": "model_core.late:g"}\n', True),
+        (
+            "tasks/train.py",
+            '"""Other."""\n# why\nfrom model_core.net import f\nT = {"a": "model_core.late:g"}\nW = "tasks.worker"\n',
+            True,
+        ),
         ("model_core/other.py", "x = 2\n", True),
         ("model_core/net.py", 'def f():\n    """Says."""\n    return 1  # one\n', True),
         ("model_core/net.py", "def f():\n    return 2\n", False),
         ("model_core/late.py", "def g():\n    return 2\n", False),
+        ("tasks/worker.py", "x = 2\n", False),
     ],
 )
 def test_what_counts_as_changed_code(tree: Path, file: str, text: str, same: bool) -> None:
