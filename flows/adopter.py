@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from data_lake.files import replace
 from flows import trace
 from flows.api import Json, PrefectApi, Refused
+from flows.leases import free_leases_of_dead_runs
 from flows.places import ROOT, Places, places
 from flows.services import ledger
 from flows.services.alive import engines
@@ -50,6 +51,8 @@ class Adopter:
 
     def look(self) -> None:
         """One round. Raises `OSError` or `Refused` when the server does not answer; the next round may."""
+        for run_id in free_leases_of_dead_runs(self.places, self.api):
+            log.info("%s: process is gone, its place is free", run_id)
         self._bury()
         self._adopt()
         self._revive_worker()

@@ -8,7 +8,9 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
+import httpx
 from prefect import get_run_logger, task
 from prefect.artifacts import (
     create_markdown_artifact,
@@ -17,7 +19,10 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import ConcurrencyLeaseHolder
 from prefect.concurrency.sync import concurrency
+from prefect.exceptions import PrefectException
+from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 from prefect.states import Completed
 from prefect.tasks import Task, exponential_backoff
@@ -28,6 +33,7 @@ from tasks.build import Built, Stage, build
 from tasks.runtime import Note, Progress, Report, Runtime, Summary
 
 PROGRESS_EVERY_S = 2.0  # an update is an HTTP request
+AWAY_S = 30.0  # how long a server that did not answer is not asked again
 SLOT_LEASE_S = 60.0  # Prefect frees the concurrency slot of a dead holder after this
 
 
@@ -75,7 +81,8 @@ def _occupied(stage: Stage, runtime: Runtime) -> AbstractContextManager[Any]:
     """The stage's global concurrency limits, on a server that has them; a dead holder's lease runs out."""
     if not stage.resources or not get_current_settings().api.url:
         return nullcontext()
-    return concurrency(list(stage.resources), occupy=1, lease_duration=SLOT_LEASE_S)
+    holder = ConcurrencyLeaseHolder(type="flow_run", id=UUID(flow_run.get_id()))
+    return concurrency(list(stage.resources), occupy=1, lease_duration=SLOT_LEASE_S, holder=holder)
 
 
 def _state(built: Built) -> Any:
@@ -89,15 +96,27 @@ def _state(built: Built) -> Any:
 
 
 class _Artifacts:
-    """Shows reports in the Prefect UI: a progress artifact while it runs, a table or markdown at the end."""
+    """Shows reports in the Prefect UI: a progress artifact while it runs, a table or markdown at the end.
+
+    Showing never stops a build: when the server does not answer, it is left alone for a while.
+    """
 
     def __init__(self, stage: str, slot: str) -> None:
         self._stage = stage
         self._slot = slot
         self._progress: Any = None
-        self._updated = time.monotonic()
+        self._next_try = self._updated = time.monotonic()
 
     def listen(self, report: Report) -> None:
+        if time.monotonic() < self._next_try:
+            return
+        try:
+            self._show(report)
+        except (PrefectException, httpx.HTTPError, OSError) as error:
+            self._next_try = time.monotonic() + AWAY_S
+            get_run_logger().warning("the Prefect server does not take artifacts (%s); building goes on", error)
+
+    def _show(self, report: Report) -> None:
         match report:
             case Progress():
                 self._show_progress(report)

@@ -1,12 +1,16 @@
 """`plan`: what a run would build, and why; nothing is changed."""
 
+import os
+from dataclasses import asdict
 from typing import Any
 
 from data_lake.store import records
 from flows.commands.run import Order, look_at_source
 from flows.outcome import result, slot_name
 from flows.plan import PlannedStage, make_plan
-from flows.screen import DONE, Screen, seconds
+from flows.profile import load_profile
+from flows.recipe import LoopRecipe
+from flows.screen import DONE, Screen, seconds, size
 
 
 def plan(order: Order, screen: Screen) -> int:
@@ -30,16 +34,55 @@ def plan(order: Order, screen: Screen) -> int:
         screen.line("everything is done")
     elif all(each is not None for each in missing):
         screen.line(f"{len(missing)} stages to build · about {seconds(sum(each or 0.0 for each in missing))} here")
+    memory = _memory(order, recipe) if any(each.stage.name == "train" and not each.record for each in planned) else None
+    if memory:
+        screen.line(_memory_line(memory))
     screen.answer(
         {
             "recipe": recipe.name,
             "lake": str(order.where.lake),
             "seconds": round(sum(each or 0.0 for each in missing), 3),
             "stages": [_stage(each, took[each.stage.name]) for each in planned],
+            "memory": memory,
             "result": result({each.stage.name: each.record["ref"] for each in planned if each.record}),
         }
     )
     return DONE
+
+
+def _memory(order: Order, recipe: LoopRecipe) -> dict[str, Any]:
+    """What one rank of the training needs, in bytes, and what there is: of the GPU, else of the machine."""
+    import torch  # only a plan that trains needs it
+
+    from model_core.embodiments import find_embodiment
+    from model_core.memory import predict, tokens_per_sample
+    from model_core.tokenizers import fit_tokenizer
+
+    runtime = load_profile(order.profile, order.where, run_id="")
+    robot = find_embodiment(recipe.ingest.embodiment)
+    rows = runtime.micro_batch_rows or -(-recipe.train.rows_per_step // runtime.processes)
+    tasks = recipe.collect.tasks if recipe.collect else recipe.evaluate.tasks
+    needed = predict(
+        recipe.policy,
+        recipe.train,
+        num_samples=max(1, rows * recipe.pack.tokens_per_row // tokens_per_sample(recipe.policy)),
+        proprio_dim=robot.state_dim,
+        action_dim=robot.action_dim,
+        vocabulary=fit_tokenizer([task.instruction for task in tasks], asdict(recipe.policy.inputs))["size"],
+    )
+    if torch.cuda.is_available():
+        available = torch.cuda.get_device_properties(0).total_memory
+    else:
+        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // runtime.processes
+    return asdict(needed) | {"available": available, "fits": needed.total <= available}
+
+
+def _memory_line(memory: dict[str, Any]) -> str:
+    named = {"weights": "weights", "optimizer": "optimiser", "activations": "activations"}
+    parts = [f"{word} {size(memory[name])}" for name, word in named.items()]
+    verdict = "fits" if memory["fits"] else "does not fit: set micro_batch_rows in the profile, or a smaller policy"
+    at = f"at micro-batch {memory['num_samples']}"
+    return f"memory      {' · '.join(parts)} {at}   ({verdict}: {size(memory['available'])})"
 
 
 def _why(planned: PlannedStage, took: float | None) -> str:

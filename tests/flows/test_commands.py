@@ -61,6 +61,14 @@ def test_plan_says_done_and_why_not(finished: Path, capsys: Captured) -> None:
     assert why["export"] == ["upstream"]
 
 
+def test_plan_predicts_the_memory_of_a_training_it_would_start(finished: Path, capsys: Captured) -> None:
+    assert answer(finished, capsys, "plan", "tiny")["memory"] is None
+    memory = answer(finished, capsys, "plan", "tiny", "--set", "train.seed=5")["memory"]
+    assert memory["fits"] and memory["weights"] < memory["optimizer"] < memory["activations"] < memory["available"]
+    larger = answer(finished, capsys, "plan", "tiny", "--set", "policy.prefix_width=65536")["memory"]
+    assert not larger["fits"]
+
+
 def test_ls_and_show_lead_back_to_the_episodes(finished: Path, capsys: Captured) -> None:
     refs = answer(finished, capsys, "ls")
     assert len(refs) == 8 and refs[0]["stage"] == "collect"

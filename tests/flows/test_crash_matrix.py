@@ -15,19 +15,15 @@ from typing import Any
 import pytest
 
 from data_lake.gc import find_garbage, remove
-from data_lake.store import records
 from tasks.catalogue import STAGES
 from tasks.events import read_events
+from tests.flows.comparison import contents, records_by_stage
 from tests.flows.loop_runner import run_plainly
 
 ROOT = Path(__file__).parents[2]
 POINTS = [(stage, point) for stage in STAGES for point in range(3)]
 SAMPLE = random.Random(20).sample(POINTS, 3)
 MATRIX = [pytest.param(*case, marks=() if case in SAMPLE else pytest.mark.slow) for case in POINTS]
-
-
-def records_by_stage(lake: Path) -> dict[str, dict[str, Any]]:
-    return {record["stage"]: record for record in records(lake)}
 
 
 def without_stage(smoke: tuple[Path, Path], stage: str, folder: Path) -> tuple[Path, Path]:
@@ -84,16 +80,6 @@ def test_killed_anywhere_the_loop_ends_as_if_nothing_had_happened(
     assert len(built) == len(set(built))
     remove(find_garbage(lake, grace_s=0))
     assert_no_orphans(lake, found)
-
-
-def contents(record: dict[str, Any]) -> dict[str, str]:
-    """Hash by name of what a record vouches for, attempts, timings and Lance's random file names aside."""
-    timed = ("metrics.jsonl", "job.log", "exit.json")  # wall-clock figures stand in them
-    files = {name.split("/", 2)[-1]: file["sha256"] for name, file in record["files"].items()}
-    kept = {name: digest for name, digest in files.items() if not name.endswith(timed)}
-    plain = {name: digest for name, digest in kept.items() if ".lance/" not in name}
-    tables = sorted((name.partition(".lance/")[0], digest) for name, digest in kept.items() if ".lance/data/" in name)
-    return plain | {f"{table} {number}": digest for number, (table, digest) in enumerate(tables)}
 
 
 def assert_no_orphans(lake: Path, found: dict[str, dict[str, Any]]) -> None:

@@ -1,6 +1,10 @@
 """The plan of a finished loop, and of one changed field: exactly what depends on it, with the reason by field."""
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,6 +60,30 @@ def test_one_changed_field_rebuilds_exactly_what_depends_on_it(
 @pytest.mark.parametrize("label", ["ingest.dataset=other", "train.checkpoint_every=5", "evaluate.num_videos=0"])
 def test_labels_rebuild_nothing(smoke_lake: tuple[Path, Path], label: str) -> None:
     assert built(smoke_lake[0], label) == []
+
+
+def test_changed_code_is_shown_and_rebuilds_nothing(smoke_lake: tuple[Path, Path], tmp_path: Path, root: Path) -> None:
+    """In a copy of the project: new file times and a new comment are nothing, a changed line is said."""
+    for package in ("data_lake", "model_core", "tasks", "flows"):
+        shutil.copytree(root / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    for module in ("errors.py", "lookup.py"):
+        shutil.copy(root / module, tmp_path / module)  # not its times
+    assert code_differs(tmp_path, smoke_lake) == []
+    export = tmp_path / "tasks/export.py"
+    export.write_text("# why\n" + export.read_text())
+    assert code_differs(tmp_path, smoke_lake) == []
+    export.write_text(export.read_text() + "\nCHANGED = True\n")
+    assert code_differs(tmp_path, smoke_lake) == ["export"]
+
+
+def code_differs(project: Path, smoke: tuple[Path, Path]) -> list[str]:
+    places = ["--lake", str(smoke[0]), "--home", str(smoke[1])]
+    command = [sys.executable, "-m", "flows.cli", "plan", "smoke", "--json", *places]
+    environment = {**os.environ, "PYTHONPATH": str(project)}
+    planned = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=True)
+    stages = json.loads(planned.stdout.splitlines()[-1])["stages"]
+    assert {stage["state"] for stage in stages} == {"done"}
+    return [stage["name"] for stage in stages if stage["code_differs"]]
 
 
 def test_a_revoked_record_says_why(smoke_lake: tuple[Path, Path], tmp_path: Path) -> None:

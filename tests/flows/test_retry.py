@@ -19,6 +19,8 @@ from flows.services import ledger
 from tasks.build import FAIL_ONCE
 from tasks.events import read_events
 from tests.conftest import ROOT, chromium
+from tests.data_lake.recordings import write_v2
+from tests.flows.inbox_recipe import NAME as CART
 
 EARLIER = ("collect", "ingest", "preprocess", "pack")
 LATER = ("train", "export", "evaluate", "register")
@@ -44,10 +46,10 @@ class Served:
         command = [sys.executable, "-m", "flows.cli", *arguments, *places]
         return subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=400)
 
-    def start(self, **train: Any) -> str:
-        """A flow run of the smoke deployment with changed training fields."""
+    def start(self, recipe: str = "smoke", others: dict[str, Any] | None = None, **train: Any) -> str:
+        """A flow run of the smoke deployment with changed training fields (and `others`)."""
         places = {"lake": str(self.lake), "home": str(self.home)}
-        parameters = {"recipe": "smoke", "changes": {"train": {**QUICK, **train}}, **places}
+        parameters = {"recipe": recipe, "changes": {"train": {**QUICK, **train}, **(others or {})}, **places}
         return self.api.start_deployment("train-loop/smoke", parameters)["id"]
 
     def press_retry(self, run_id: str) -> None:
@@ -151,7 +153,26 @@ def flags(fields: dict[str, Any]) -> list[str]:
     return [part for name, value in fields.items() for part in ("--set", f"train.{name}={value}")]
 
 
-@pytest.mark.timeout(900)  # Prefect frees a dead holder's concurrency slot after a minute
+def test_an_episode_that_comes_between_failure_and_retry_waits_for_the_next_run(served: Served, tmp_path: Path) -> None:
+    def start() -> tuple[str, str]:
+        """A run up to its failure in train, and what its ingest took in."""
+        others = {"ingest": {"source": str(source)}, "preprocess": {"heldout_episodes": [2]}}
+        run_id = served.start(CART, others, seed=104)
+        served.wait(run_id, "FAILED")
+        (built,) = (e for e in read_events(served.home, run_id) if (e["stage"], e["event"]) == ("ingest", "built"))
+        return run_id, built["line"]
+
+    source = write_v2(tmp_path / "source", (12, 10, 12))
+    run_id, line = start()
+    assert line.startswith("3 ok")
+    shutil.rmtree(source)
+    write_v2(source, (12, 10, 12, 11))
+    served.press_retry(run_id)
+    served.wait(run_id, "COMPLETED", run_count=2)
+    assert served.events(run_id, "built") == ["ingest", "preprocess", "pack", *LATER]
+    assert start()[1].startswith("4 ok")
+
+
 def test_the_worker_is_killed_in_training_and_retry_attaches_to_the_job(served: Served) -> None:
     run_id = served.start(seed=103, num_steps=60)
     served.wait(run_id, "FAILED")

@@ -1,11 +1,17 @@
-"""Flows that cost nothing: one that fails until it is mended, one that waits."""
+"""Flows that cost nothing: one that fails until it is mended, one that waits, one whose stage holds the cores."""
 
 import time
 from pathlib import Path
 
 from prefect import task
 
-from flows.server import loop_flow
+from flows.server import loop_flow, places_of, present_run
+from tasks.build import Stage
+from tasks.catalogue import CORES
+from tasks.runtime import Runtime
+from tests.tasks.fake_stages import CountSpec
+
+COUNT = Stage(fn="tests.tasks.fake_stages:count", version=1, retries=0, resources=CORES)
 
 
 @task
@@ -33,3 +39,11 @@ def toy_wait(folder: str, lake: str | None = None, home: str | None = None) -> i
     while not (Path(folder) / "mended").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     return tries
+
+
+@loop_flow(name="toy-hold")
+def toy_hold(folder: str, lake: str | None = None, home: str | None = None) -> None:
+    """Counts for a minute in a stage that occupies the cores."""
+    run = present_run()
+    runtime = Runtime(lake=Path(folder) / "lake", home=places_of(run.parameters).home, run_id=run.run_id)
+    COUNT(CountSpec(steps=600, pause_s=0.1), runtime=runtime)

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.events.worker import EventsWorker
+from prefect.exceptions import PrefectException
 from prefect.testing.utilities import prefect_test_harness
 
 from data_lake.refs import ModelVersionRef, Ref
@@ -96,3 +98,19 @@ def test_what_a_stage_reports_becomes_an_artifact(runtime: Runtime) -> None:
     with get_client(sync_client=True) as client:
         artifacts = client.read_artifacts()
     assert any(each.task_run_id == task.id and each.type == "table" for each in artifacts)
+
+
+@pytest.mark.parametrize("error", [OSError("refused"), httpx.ReadTimeout("slow"), PrefectException("500")])
+def test_a_server_that_takes_no_artifacts_does_not_stop_a_build(
+    error: Exception, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def away(**fields: Any) -> None:
+        asked.append(fields["key"])
+        raise error
+
+    monkeypatch.setattr("tasks.stage.create_table_artifact", away)
+    state, _ = run(JUDGE, CountSpec(steps=4), runtime)
+    assert state.is_completed() and asked == ["judge"]
+    assert [event["event"] for event in read_events(runtime.home, "run-1")][-2:] == ["summary", "built"]
