@@ -1,7 +1,6 @@
 """Every robot of the table is consistent, survives JSON, and its transforms undo each other."""
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +12,6 @@ from hypothesis import strategies as st
 from errors import UserError
 from model_core.embodiments import EMBODIMENTS, GR1, check_embodiment, find_embodiment, from_layout, layout_of
 from model_core.transforms import training_actions, untrained_actions
-
-DATA = Path(os.environ.get("VLALOOP_SHARED_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 
 
 @pytest.mark.parametrize("name", EMBODIMENTS)
@@ -69,11 +66,8 @@ def test_an_unknown_robot_is_named_with_the_nearest() -> None:
         find_embodiment("gr2")
 
 
-def test_gr1_is_as_its_data_says() -> None:
-    path = DATA / "lerobot-v2.0-gr1-picknplace" / "meta" / "modality.json"
-    if not path.exists():
-        pytest.skip(f"no recorded data at {DATA}")
-    modality = json.loads(path.read_text())
+def test_gr1_is_as_its_data_says(shared_data: Path) -> None:
+    modality = json.loads((shared_data / "lerobot-v2.0-gr1-picknplace/meta/modality.json").read_text())
     for group, where in modality["action"].items():
         assert set(GR1.action_names[where["start"] : where["end"]]) == {
             f"{group}_{i}" for i in range(where["end"] - where["start"])

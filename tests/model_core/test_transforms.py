@@ -1,6 +1,5 @@
 """Images, numbers, text and whole observations on their way into a policy and back."""
 
-import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +25,6 @@ from model_core.transforms import (
 from model_core.types import Observation
 from tests.model_core.samples import SPEC, card_of, spec_with, transform_of
 
-DATA = Path(os.environ.get("VLALOOP_SHARED_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 Mode = Literal["quantile", "mean_std"]
 
 
@@ -129,12 +127,9 @@ def test_a_state_far_outside_of_the_data_is_limited() -> None:
     assert transform_of().normalise_proprio(np.array([1e6, -1e6, 0.0, 2.0])).tolist() == [10.0, -10.0, 0.0, 1.0]
 
 
-def test_recorded_humanoid_rows_normalise_to_moderate_numbers() -> None:
+def test_recorded_humanoid_rows_normalise_to_moderate_numbers(shared_data: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    files = sorted((DATA / "lerobot-v2.0-gr1-picknplace" / "data").glob("*/*.parquet"))
-    if not files:
-        pytest.skip(f"no recorded data at {DATA}")
-    table = parquet.read_table(files[0])
+    table = parquet.read_table(min((shared_data / "lerobot-v2.0-gr1-picknplace/data").glob("*/*.parquet")))
     actions, states = (np.stack(table[name].to_numpy()) for name in ("action", "observation.state"))
     learnt = training_actions(actions[:, None], states, GR1)[:, 0]
     stats = {"q01": np.quantile(learnt, 0.01, axis=0), "q99": np.quantile(learnt, 0.99, axis=0)}
