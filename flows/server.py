@@ -20,6 +20,7 @@ from flows import trace
 from flows.places import Places, places
 from flows.services import ledger
 from flows.services.commands import prefect_home
+from tasks.events import read_events
 
 EPHEMERAL_START_S = 120
 """A fresh database takes up to a minute to be made; Prefect gives up after 20 s unless told."""
@@ -50,7 +51,8 @@ def loop_flow(**settings: Any) -> Callable[[Callable[..., Any]], LoopFlow]:
     """Decorator: `@loop_flow(name="train-loop")`. Takes what `prefect.flow` takes."""
 
     def decorate(fn: Callable[..., Any]) -> LoopFlow:
-        return LoopFlow(fn, on_running=[_leave_trace], persist_result=False, **settings)
+        hooks = {"on_running": [_leave_trace], "on_cancellation": [_end_training]}
+        return LoopFlow(fn, persist_result=False, **hooks, **settings)
 
     return decorate
 
@@ -122,3 +124,13 @@ def places_of(parameters: dict[str, Any]) -> Places:
 def _leave_trace(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG001 (called by these names)
     """Hook of every attempt: who executes the run, so that its death can be noticed."""
     trace.leave(places_of(flow_run.parameters).home, str(flow_run.id))
+
+
+def _end_training(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG001 (called by these names)
+    """Hook of a cancelled run: a training job outlives its flow, for Retry to attach to; a cancel ends it too."""
+    from tasks.train import cancel_job  # torch; most processes never need it
+
+    where = places_of(flow_run.parameters)
+    told = [event for event in read_events(where.home, str(flow_run.id)) if event["stage"] == "train"]
+    if told and told[-1]["event"] not in ("built", "cached", "failed"):
+        cancel_job(where.lake / "train" / told[-1]["slot"])

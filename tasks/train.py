@@ -82,6 +82,12 @@ def train(
     )
 
 
+def cancel_job(slot: Path) -> None:
+    """End the job that builds the slot, if one does; its checkpoints stay, and the next attempt resumes from them."""
+    if job := Submitted.read(slot):
+        job.launcher().cancel(job.handle)
+
+
 def _running_job(spec: TrainStage, out: Attempt, runtime: Runtime) -> Submitted | None:
     """The job of this slot if it runs or has finished its work; None when a new one is due."""
     job = Submitted.read(out.slot)

@@ -37,8 +37,8 @@ TASKS = (
     TaskSpec(name="faucet-close-v3", instruction="turn the faucet clockwise"),  # same scene, opposite goal
 )
 
-EPISODES_PER_TASK = 62
-HELDOUT = tuple(task * EPISODES_PER_TASK + last for task in range(len(TASKS)) for last in (60, 61))
+EPISODES_PER_TASK = 90
+HELDOUT = tuple(task * EPISODES_PER_TASK + last for task in range(len(TASKS)) for last in (88, 89))
 
 COLLECT = CollectSpec(
     scene=SCENE,

@@ -18,6 +18,7 @@ from flows.api import PrefectApi
 from flows.services import ledger
 from tasks.build import FAIL_ONCE
 from tasks.events import read_events
+from tasks.launchers.local import members
 from tests.conftest import ROOT, chromium
 from tests.data_lake.recordings import write_v2
 from tests.flows.inbox_recipe import NAME as CART
@@ -189,6 +190,19 @@ def test_the_worker_is_killed_in_training_and_retry_attaches_to_the_job(served: 
     assert len(jobs) == 1
     steps = [json.loads(line)["step"] for line in (jobs[0].parent / "metrics.jsonl").read_text().splitlines()]
     assert steps == list(range(60))
+
+
+def test_a_cancel_ends_the_training_job_too(served: Served) -> None:
+    run_id = served.start(seed=105, num_steps=5000)
+    served.wait(run_id, "FAILED")
+    served.press_retry(run_id)
+    eventually(lambda: len([each for each in read_events(served.home, run_id) if each["event"] == "progress"]) > 1)
+    (slot,) = {each["slot"] for each in read_events(served.home, run_id) if each["event"] == "progress"}
+    job = json.loads((served.lake / "train" / slot / "job.json").read_text())
+    assert members(job["handle"])
+    served.api.set_state(run_id, "CANCELLING", "Cancelling", "by the button")
+    served.wait(run_id, "CANCELLED")
+    eventually(lambda: not members(job["handle"]), within_s=30)
 
 
 def executors(served: Served, run_id: str) -> list[int]:
