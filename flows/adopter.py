@@ -71,10 +71,14 @@ class Adopter:
         self.suspects = frozenset(dead.keys() - self.suspects)
 
     def _seems_dead(self, run: Json) -> bool:
-        """Its own trace decides; without one, a deployment's run that has had time to start and has no engine."""
-        if _age_s(run["state"]["timestamp"]) < self.settled_after_s:
-            return False
+        """The trace of this very execution decides at once; without one, a deployment's run that has had time to
+        start and has no engine."""
         dead = trace.is_dead(self.places.home, run["id"])
+        changed = datetime.fromisoformat(run["state"]["timestamp"]).timestamp()
+        if dead and trace.left_at(self.places.home, run["id"]) >= changed:
+            return True
+        if time.time() - changed < self.settled_after_s:
+            return False
         return run["deployment_id"] is not None if dead is None else dead
 
     def _adopt(self) -> None:
@@ -138,10 +142,6 @@ def main() -> None:
             log.warning("the server does not answer: %s", error)
         replace(here.home / "adopter.json", f'{{"pid": {os.getpid()}, "looked": {time.time()}}}'.encode())
         time.sleep(LOOK_EVERY_S)
-
-
-def _age_s(timestamp: str) -> float:
-    return (datetime.now(UTC) - datetime.fromisoformat(timestamp)).total_seconds()
 
 
 if __name__ == "__main__":

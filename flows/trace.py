@@ -32,6 +32,12 @@ def is_dead(home: Path, run_id: str) -> bool | None:
     return left["host"] != this_host() or not Started(pid=left["pid"], since=left["since"]).is_alive()
 
 
+def left_at(home: Path, run_id: str) -> float:
+    """When the run's executor said so, in seconds since 1970; 0 when nobody did."""
+    path = _path(home, run_id)
+    return path.stat().st_mtime if path.exists() else 0.0
+
+
 def run_ids(home: Path) -> set[str]:
     """Runs that somebody has begun to execute."""
     return {path.parent.name for path in (home / "runs").glob("*/executor.json")}

@@ -19,6 +19,7 @@ RECIPE = LoopRecipe(
     policy=replace(
         TINY.policy,
         inputs=InputSpec(views=("ego_view",), image_size=64, state="token", tokenizer="words", max_text_tokens=24),
+        action_horizon=16,
     ),
     pack=PackSpec(tokens_per_row=864),
     train=replace(TINY.train, num_steps=400),

@@ -17,7 +17,7 @@ RECIPE = replace(
     ),
     ingest=replace(TINY.ingest, dataset="smoke"),
     preprocess=replace(TINY.preprocess, heldout_episodes=(5, 11)),
-    pack=replace(TINY.pack, tokens_per_row=432),
+    pack=replace(TINY.pack, tokens_per_row=368),
     train=replace(TINY.train, num_steps=60, rows_per_step=2, warmup_steps=5, ema_decay=0.9, checkpoint_every=10),
     export=replace(TINY.export, max_action_error=0.2, num_samples=8),
     evaluate=replace(

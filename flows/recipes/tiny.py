@@ -67,11 +67,10 @@ RECIPE = LoopRecipe(
         num_heads=4,
         num_kv_heads=4,
         head_dim=32,
-        mlp_ratio=3,
-        action_horizon=16,
+        action_horizon=8,
         normalisation="mean_std",
     ),
-    pack=PackSpec(tokens_per_row=864),
+    pack=PackSpec(tokens_per_row=736),
     train=TrainSpec(
         num_steps=1200,
         rows_per_step=4,

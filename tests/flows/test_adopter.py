@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from flows.services.alive import engines
 from flows.services.commands import CORES_LIMIT
 from tests.flows.toy_flows import toy
 
+LEAVES = "import sys; from pathlib import Path; from flows import trace; trace.leave(Path(sys.argv[1]), 'r1')"
 TOYS = {
     "toy": "tests.flows.toy_flows.toy",
     "toy-wait": "tests.flows.toy_flows.toy_wait",
@@ -90,6 +92,21 @@ def test_a_run_that_just_changed_gets_time(tmp_path: Path) -> None:
     for _ in range(3):
         adopter.look()
     assert api.states == []
+
+
+@pytest.mark.parametrize(("since_trace_s", "states"), [(-5, [("r1", "Crashed")]), (5, [])])
+def test_the_trace_of_an_earlier_execution_says_nothing(
+    tmp_path: Path, since_trace_s: float, states: list[tuple[str, str]]
+) -> None:
+    """A run that changed its state after its dead executor signed in is being started again just now."""
+    child = subprocess.Popen([sys.executable, "-c", LEAVES, str(tmp_path)], cwd=ROOT)
+    assert child.wait() == 0
+    changed = trace.left_at(tmp_path, "r1") + since_trace_s
+    api = FakeApi(run_of("r1", deployment="d", since=datetime.fromtimestamp(changed, UTC).isoformat()))
+    adopter = adopter_with(api, tmp_path)
+    for _ in range(2):
+        adopter.look()
+    assert api.states == states
 
 
 def test_cancelling_without_a_process_is_cancelled(tmp_path: Path) -> None:

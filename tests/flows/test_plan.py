@@ -39,7 +39,7 @@ def test_a_finished_loop_is_done_everywhere(smoke_lake: tuple[Path, Path]) -> No
     ("change", "first", "reason"),
     [
         ("train.learning_rate=0.0005", "train", "train.learning_rate: 0.001 -> 0.0005"),
-        ("policy.action_horizon=8", "pack", "policy.action_horizon: 16 -> 8"),
+        ("policy.action_horizon=4", "pack", "policy.action_horizon: 8 -> 4"),
         ("preprocess.sample_stride=8", "preprocess", "preprocess.sample_stride: 4 -> 8"),
         ("collect.white_noise=0.2", "collect", "collect.white_noise: 0.15 -> 0.2"),
         ("export.num_samples=4", "export", "export.num_samples: 8 -> 4"),
