@@ -62,14 +62,14 @@ def bare(index: int, path: Path) -> str:
     return path.read_text()
 
 
-def plain_round(folder: Path, runtime: Runtime) -> list[str]:  # noqa: ARG001 (all three are called alike)
+def plain_round(folder: Path, runtime: Runtime) -> list[str]:
     for index in range(NUM_STAGES):
         (folder / str(index)).write_text(work(index))
     return [(folder / str(index)).read_text() for index in range(NUM_STAGES)]
 
 
 @flow
-def bare_round(folder: Path, runtime: Runtime) -> list[str]:  # noqa: ARG001
+def bare_round(folder: Path, runtime: Runtime) -> list[str]:
     return [bare(index, folder / str(index)) for index in range(NUM_STAGES)]
 
 
