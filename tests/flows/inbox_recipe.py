@@ -22,5 +22,7 @@ RECIPE = replace(
     GR1,
     name="cart",
     ingest=replace(GR1.ingest, dataset="cart", embodiment="tests.flows.inbox_recipe:CART", ignore_tasks=()),
+    preprocess=replace(GR1.preprocess, heldout_episodes=(2,)),
+    policy=replace(GR1.policy, inputs=replace(GR1.policy.inputs, views=("front",))),
 )
 NAME = "tests.flows.inbox_recipe:RECIPE"

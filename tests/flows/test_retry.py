@@ -157,8 +157,7 @@ def flags(fields: dict[str, Any]) -> list[str]:
 def test_an_episode_that_comes_between_failure_and_retry_waits_for_the_next_run(served: Served, tmp_path: Path) -> None:
     def start() -> tuple[str, str]:
         """A run up to its failure in train, and what its ingest took in."""
-        others = {"ingest": {"source": str(source)}, "preprocess": {"heldout_episodes": [2]}}
-        run_id = served.start(CART, others, seed=104)
+        run_id = served.start(CART, {"ingest": {"source": str(source)}}, seed=104)
         served.wait(run_id, "FAILED")
         (built,) = (e for e in read_events(served.home, run_id) if (e["stage"], e["event"]) == ("ingest", "built"))
         return run_id, built["line"]
