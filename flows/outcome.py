@@ -1,5 +1,7 @@
 """What a loop gave, from its records and events: the object that machines get and the table that people read."""
 
+import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +18,15 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """`planned` as it is after the run; `events` of the run, empty when everything was done before."""
+    """`planned` as it is after the run; `events` of the run, empty when everything was done before.
+
+    changes: what was set on the recipe, as `field=value`. home: local state, where MLflow's file is.
+    """
 
     recipe: str
+    changes: tuple[str, ...] = ()
     lake: Path
+    home: Path
     planned: Sequence[PlannedStage]
     events: Sequence[Json] = ()
 
@@ -153,9 +160,13 @@ def closing_lines(outcome: Outcome) -> list[str]:
 
 
 def next_steps(outcome: Outcome) -> list[str]:
-    name, version = outcome.recipe, outcome.refs.get("register")
-    steps = [f"  report    ./vlaloop report {name}", "  UI        ./vlaloop up"]
-    steps.append(f"  change    ./vlaloop plan {name} --set train.num_steps=3000")
+    """Commands that a person can paste: they mean this very run, also when a later one is champion."""
+    version = outcome.refs.get("register")
+    asked = " ".join([outcome.recipe, *(f"--set {shlex.quote(change)}" for change in outcome.changes)])
+    steps = [f"  report    ./vlaloop report {asked}", "  UI        ./vlaloop up"]
+    steps.append(f"  change    ./vlaloop plan {asked} --set train.num_steps=3000")
     if version and version["alias"]:
-        steps.append(f'  use       mlflow.pyfunc.load_model("models:/{version["name"]}@{version["alias"]}")')
+        if not os.environ.get("MLFLOW_TRACKING_URI"):
+            steps.append(f'  use       mlflow.set_tracking_uri("sqlite:///{outcome.home / "mlflow.db"}")')
+        steps.append(f'            mlflow.pyfunc.load_model("models:/{version["name"]}/{version["version"]}")')
     return steps

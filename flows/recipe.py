@@ -99,6 +99,7 @@ def parse(tree: Any, *, where: str) -> LoopRecipe:
     """A recipe from plain dicts and lists; unknown keys and ill-fitting values are refused at every level."""
     import pydantic  # only a changed or YAML recipe needs it
 
+    _check_numbers(tree, "", where)
     try:
         return pydantic.TypeAdapter(LoopRecipe).validate_python(tree)
     except pydantic.ValidationError as error:
@@ -107,6 +108,24 @@ def parse(tree: Any, *, where: str) -> LoopRecipe:
         raise UserError(
             "RECIPE-003", f"{path}: {first['msg']}", where=where, next_step="see the field in flows/recipes/"
         ) from None
+
+
+COUNTS = ("num_steps", "rows_per_step", "num_draws", "checkpoint_every", "sample_stride", "tokens_per_row", "depth")
+COUNTS += ("action_horizon", "execution_horizon", "denoise_steps", "block_size", "num_samples", "render_every")
+
+
+def _check_numbers(node: Any, path: str, where: str) -> None:
+    """No number of a recipe is negative, and what counts work to be done is at least one."""
+    if isinstance(node, dict):
+        for name, value in node.items():
+            _check_numbers(value, f"{path}.{name}".lstrip("."), where)
+    elif isinstance(node, list | tuple):
+        for number, value in enumerate(node):
+            _check_numbers(value, f"{path}.{number}", where)
+    elif isinstance(node, int | float) and not isinstance(node, bool):
+        least = 1 if path.rpartition(".")[2] in COUNTS else 0
+        if not node >= least:  # NaN too
+            raise UserError("RECIPE-003", f"{path}: {node} is less than {least}", where=where)
 
 
 def _from_yaml(path: Path) -> LoopRecipe:

@@ -79,12 +79,12 @@ def prefect_settings(where: Places) -> Iterator[None]:
 
 @contextmanager
 def _quiet_terminal() -> Iterator[None]:
-    """Prefect's chatter stays in the UI's logs; who follows a run on a terminal reads its events."""
+    """Prefect's chatter and tracebacks stay in the UI's logs; who follows a run on a terminal reads its events."""
     consoles = [each for each in logging.getLogger().handlers if isinstance(each, PrefectConsoleHandler)]
     before = [(handler, handler.level) for handler in consoles]
     logging.getLogger("prefect").addFilter(_is_worth_showing)
     for handler, _ in before:
-        handler.setLevel(max(handler.level, logging.ERROR))
+        handler.setLevel(max(handler.level, logging.CRITICAL))
     try:
         yield
     finally:

@@ -1,5 +1,6 @@
 """How much memory training will take, found without a byte of it: weights and one forward pass on the meta device."""
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +71,13 @@ def predict(
         activations=activations,
         num_samples=num_samples,
     )
+
+
+def available_bytes(ranks: int) -> int:
+    """What there is for one of `ranks` ranks on this machine: its GPU's memory, else its share of the machine's."""
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_properties(0).total_memory
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // ranks
 
 
 def tokens_per_sample(policy: PolicySpec) -> int:

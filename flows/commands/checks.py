@@ -66,7 +66,7 @@ def _keep(report: Path, counts: dict[str, float]) -> None:
     if not counts:
         return
     cases = ElementTree.parse(report).getroot().iter("testcase")
-    times = sorted((float(case.get("time", 0)), f"{case.get('classname')}::{case.get('name')}") for case in cases)
+    times = sorted((float(case.get("time", 0)), f"{case.get('classname')}.{case.get('name')}") for case in cases)
     machine = {"system": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()}
     kept = {
         "date": datetime.now(UTC).date().isoformat(),

@@ -1,6 +1,5 @@
 """`plan`: what a run would build, and why; nothing is changed."""
 
-import os
 from dataclasses import asdict
 from typing import Any
 
@@ -52,10 +51,8 @@ def plan(order: Order, screen: Screen) -> int:
 
 def _memory(order: Order, recipe: LoopRecipe) -> dict[str, Any]:
     """What one rank of the training needs, in bytes, and what there is: of the GPU, else of the machine."""
-    import torch  # only a plan that trains needs it
-
     from model_core.embodiments import find_embodiment
-    from model_core.memory import predict, tokens_per_sample
+    from model_core.memory import available_bytes, predict, tokens_per_sample  # torch; only a plan that trains needs it
     from model_core.tokenizers import fit_tokenizer
 
     runtime = load_profile(order.profile, order.where, run_id="")
@@ -70,10 +67,7 @@ def _memory(order: Order, recipe: LoopRecipe) -> dict[str, Any]:
         action_dim=robot.action_dim,
         vocabulary=fit_tokenizer([task.instruction for task in tasks], asdict(recipe.policy.inputs))["size"],
     )
-    if torch.cuda.is_available():
-        available = torch.cuda.get_device_properties(0).total_memory
-    else:
-        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // runtime.processes
+    available = available_bytes(runtime.processes)
     return asdict(needed) | {"available": available, "fits": needed.total <= available}
 
 

@@ -41,6 +41,10 @@ class Order:
     def load(self) -> LoopRecipe:
         return load(self.recipe, self.changes)
 
+    def outcome(self, planned: Sequence[PlannedStage], events: Sequence[Json] = ()) -> Outcome:
+        where = {"lake": self.where.lake, "home": self.where.home}
+        return Outcome(recipe=self.recipe, changes=self.changes, planned=planned, events=events, **where)
+
     def parameters(self) -> Json:
         """Of the flow run; the changes nested as the run form has them."""
         nested: Json = {}
@@ -67,11 +71,11 @@ def run(order: Order, rebuild: str | None, why: str | None, screen: Screen) -> i
     screen.line(f"recipe {recipe.name} · profile {order.profile} ({runtime.workers} workers) · lake {order.where.lake}")
     screen.line()
     if all(each.record for each in planned):
-        return _end(Outcome(recipe=recipe.name, lake=order.where.lake, planned=planned), None, screen)
+        return _end(order.outcome(planned), None, screen)
     run_id, error = _execute(order, screen)
     planned = make_plan(recipe, order.where.lake, source)
     events = read_events(order.where.home, run_id) if run_id else []
-    return _end(Outcome(recipe=recipe.name, lake=order.where.lake, planned=planned, events=events), error, screen)
+    return _end(order.outcome(planned, events), error, screen)
 
 
 def look_at_source(recipe: LoopRecipe, where: Places) -> SourceRef | None:

@@ -19,7 +19,6 @@ from flows.api import PrefectApi
 from flows.deploy import module_path
 from flows.places import ROOT, Places
 from flows.services.alive import engines
-from flows.services.commands import CORES_LIMIT
 from tests.flows.toy_flows import toy
 
 LEAVES = "import sys; from pathlib import Path; from flows import trace; trace.leave(Path(sys.argv[1]), 'r1')"
@@ -194,22 +193,6 @@ def test_a_killed_run_is_crashed_and_can_be_retried(
     (tmp_path / "mended").touch()
     done = eventually(lambda: found if (found := api.flow_run(run["id"]))["state"]["type"] == "COMPLETED" else None)
     assert done["run_count"] == 2
-
-
-def test_a_killed_run_gives_back_the_cores(services: Places, api: PrefectApi, toys: Adopter, tmp_path: Path) -> None:
-    """At once; Prefect alone would wait for the lease to run out, a minute at least."""
-
-    def occupied() -> int:
-        return api.call("GET", f"/v2/concurrency_limits/{CORES_LIMIT}")["active_slots"]
-
-    program = f"from tests.flows.toy_flows import toy_hold; toy_hold({str(tmp_path)!r}, home={str(services.home)!r})"
-    terminal = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)
-    eventually(occupied)
-    toys.look()
-    assert occupied() == 1
-    os.kill(terminal.pid, signal.SIGKILL)
-    terminal.wait()
-    eventually(lambda: toys.look() or not occupied(), within_s=10)
 
 
 def test_the_service_itself_is_running(services: Places) -> None:

@@ -48,7 +48,8 @@ def test_run_for_people_ends_with_what_to_do_next(finished: Path, capsys: Captur
     shown = capsys.readouterr().out
     assert "27/30" in shown and "nothing to build" in shown
     assert "./vlaloop report tiny" in shown
-    assert 'mlflow.pyfunc.load_model("models:/tiny@champion")' in shown
+    assert f'mlflow.set_tracking_uri("sqlite:///{finished / "home" / "mlflow.db"}")' in shown
+    assert 'mlflow.pyfunc.load_model("models:/tiny/1")' in shown
 
 
 def test_plan_says_done_and_why_not(finished: Path, capsys: Captured) -> None:

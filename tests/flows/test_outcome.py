@@ -24,7 +24,7 @@ def event(stage: str, name: str, t: float, **fields: Any) -> dict[str, Any]:
 
 def outcome(lake: Path, *events: dict[str, Any], changes: tuple[str, ...] = ()) -> Outcome:
     planned: list[PlannedStage] = make_plan(load("tiny", changes), lake, None)
-    return Outcome(recipe="tiny", lake=lake, planned=planned, events=events)
+    return Outcome(recipe="tiny", lake=lake, home=lake.parent, planned=planned, events=events)
 
 
 def test_states_of_stages(lake: Path) -> None:

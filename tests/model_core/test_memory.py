@@ -73,4 +73,4 @@ def test_a_policy_of_billions_is_planned_without_memory() -> None:
     )
     memory = predict(spec, TINY.train, num_samples=1, proprio_dim=32, action_dim=32, vocabulary=257_152)
     assert 3.2e9 < memory.weights / 4 < 4.0e9
-    assert tokens_per_sample(spec) == 3 * 256 + 200 + 1 + 16
+    assert tokens_per_sample(spec) == 3 * 256 + 200 + 1 + spec.action_horizon
