@@ -179,20 +179,22 @@ def records(lake: Path, stage: str | None = None) -> list[dict[str, Any]]:
 
 
 def reasons(slot: Slot, label: str) -> list[str]:
-    """Why `slot` is not finished: what differs from the newest finished one with the same label."""
+    """Why `slot` is not finished: what differs from the most similar finished one with the same label, the newest
+    of several."""
     siblings = [record for record in records(slot.lake, slot.stage) if record["label"] == label]
     if not siblings:
         return ["first build"]
-    newest_one = siblings[-1]
-    old, new = newest_one["identity"], slot.identity
+    revoked = _revocation(siblings, slot.identity)
+    said = [f"revoked: {revoked}"] if revoked else []
+    found = min((_differences(record["identity"], slot.identity) for record in reversed(siblings)), key=len)
+    return [*said, *found] or ["unfinished"]
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     found = identity.differences(old["spec"], new["spec"])
     if old["version"] != new["version"]:
         found.append(f"version {old['version']} -> {new['version']}")
-    if revoked := _revocation(siblings, new):
-        found.append(f"revoked: {revoked}")
-    if old["inputs"] != new["inputs"]:
-        found.append("upstream")
-    return found or ["unfinished"]
+    return [*found, "upstream"] if old["inputs"] != new["inputs"] else found
 
 
 def _revocation(siblings: list[dict[str, Any]], new: dict[str, Any]) -> str:

@@ -71,6 +71,8 @@ def test_reasons_name_what_changed(runtime: Runtime) -> None:
     assert reasons(COUNT.slot(CountSpec(steps=2), lake=lake), "other") == ["first build"]
     assert reasons(replace(COUNT, version=2).slot(CountSpec(steps=1), lake=lake), "x") == ["version 1 -> 2"]
     assert reasons(COUNT.slot(CountSpec(steps=1), ref, lake=lake), "x") == ["upstream"]
+    build(COUNT, CountSpec(steps=2, pause_s=0.001), runtime=runtime)  # a newer one that differs in more
+    assert reasons(COUNT.slot(CountSpec(steps=3), lake=lake), "x") == ["steps: 1 -> 3"]
 
 
 def test_a_failure_leaves_the_slot_to_the_next_attempt_which_continues(runtime: Runtime, tmp_path: Path) -> None:
