@@ -178,6 +178,16 @@ def records(lake: Path, stage: str | None = None) -> list[dict[str, Any]]:
     return sorted(found, key=lambda record: record["provenance"]["finished"])
 
 
+def builders(lake: Path) -> dict[str, Holder]:
+    """Who builds at this moment, by unfinished slot (`stage/fingerprint`), without those surely gone."""
+    found = {}
+    for leases in sorted(lake.glob("*/*/leases")):
+        holder = None if (leases.parent / RECORD).exists() else newest(leases)
+        if holder is not None and not holder.is_gone():
+            found[leases.parent.relative_to(lake).as_posix()] = holder
+    return found
+
+
 def reasons(slot: Slot, label: str) -> list[str]:
     """Why `slot` is not finished: what differs from the most similar finished one with the same label, the newest
     of several."""

@@ -146,7 +146,9 @@ def ingest(
 def report(
     recipe: Recipe = "tiny",
     changes: Set = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Where to. [report-RECIPE.html]")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Where to. [report-RECIPE.html, or -SLOT.html with --set]")
+    ] = None,
     lake: Lake = None,
     home: Home = None,
     as_json: AsJson = False,

@@ -21,7 +21,16 @@ UNTIED = {"stream_output": False}
 CONFLICT, NOT_FOUND = 409, 404
 
 
-def declared(places: Places, path: Path = ROOT / "deployments" / "prefect.yaml") -> dict[str, Json]:
+DECLARED = ROOT / "deployments" / "prefect.yaml"
+
+
+def schedules(path: Path = DECLARED) -> dict[str, str]:
+    """What the file starts by itself: the cron line by deployment, in UTC."""
+    rows = yaml.safe_load(path.read_text())["deployments"]
+    return {row["name"]: each["cron"] for row in rows for each in row.get("schedules", ()) if each["active"]}
+
+
+def declared(places: Places, path: Path = DECLARED) -> dict[str, Json]:
     """What the file declares, by `flow/deployment`, as the server stores it. Imports Prefect and the flows."""
     found = yaml.safe_load(path.read_text())
     bodies = [_body(row, found["pull"], places) for row in found["deployments"]]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from flows.plan import PlannedStage
 from flows.screen import seconds
+from flows.services import ledger
+from tasks.promotion import alias_now
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -40,13 +42,19 @@ class Outcome:
             "seconds": self.seconds,
             "cpu_seconds": round(sum(record["provenance"]["cpu_seconds"] for record in built), 3),
             "stages": stages,
-            "result": result(self.refs),
+            "result": result(self.refs, self.alias),
         }
 
     @property
     def refs(self) -> dict[str, Json]:
         """Finished refs by stage."""
         return {each.stage.name: each.record["ref"] for each in self.planned if each.record}
+
+    @property
+    def alias(self) -> str | None:
+        """The alias that the registered version has now; a later one may have taken it."""
+        version = self.refs.get("register")
+        return alias_now(self.lake, version["name"], version["version"]) if version else None
 
     @property
     def seconds(self) -> float:
@@ -88,8 +96,8 @@ def slot_name(planned: PlannedStage) -> str | None:
     return f"{planned.stage.name}/{planned.slot.fingerprint}" if planned.slot else None
 
 
-def result(refs: dict[str, Json]) -> Json:
-    """Success per task, safety, export and model version, as far as they are known."""
+def result(refs: dict[str, Json], alias: str | None) -> Json:
+    """Success per task, safety, export and model version, as far as they are known; `alias` is the version's now."""
     report, export, version = refs.get("evaluate"), refs.get("export"), refs.get("register")
     found: Json = {"success": {}, "safety": None, "export": None, "model_version": None, "alias": None}
     if report:
@@ -106,7 +114,7 @@ def result(refs: dict[str, Json]) -> Json:
         found["export"] = {key: export[key] for key in kept}
     if version:
         found["model_version"] = {key: version[key] for key in ("name", "version", "decision")}
-        found["alias"] = version["alias"]
+        found["alias"] = alias
     return found
 
 
@@ -145,11 +153,12 @@ def closing_lines(outcome: Outcome) -> list[str]:
     if export := refs.get("export"):
         lines.append(
             f"  FP8: language part {100 * export['language_saving']:.1f} % smaller than bf16, whole policy "
-            f"{100 * export['total_saving']:.1f} % · action error {100 * export['action_error']:.1f} % of noise"
+            f"{100 * export['total_saving']:.1f} % · action error {100 * export['action_error']:.2f} % of noise"
         )
     if version := refs.get("register"):
-        alias = f" → {version['alias']}" if version["alias"] else " · not promoted"
-        lines.append(f"  {version['name']} v{version['version']}{alias} · {version['decision']}")
+        lines.append(
+            f"  {version['name']} v{version['version']}{_arrow(version, outcome.alias)} · {version['decision']}"
+        )
     built = [event for event in outcome.events if event["event"] == "built"]
     if built:
         spent = " · ".join(f"{event['stage']} {seconds(event['seconds'])}" for event in built)
@@ -159,11 +168,25 @@ def closing_lines(outcome: Outcome) -> list[str]:
     return [*lines, "", *next_steps(outcome)]
 
 
+def _arrow(version: Json, alias: str | None) -> str:
+    if not version["alias"]:
+        return " · not promoted"
+    if alias == version["alias"]:
+        return f" → {alias}"
+    return f" was {version['alias']}, is {alias or 'without an alias'} now"
+
+
+def _ui(home: Path) -> str:
+    """Where the user interfaces are, or what starts them."""
+    running = [service for service in ledger.read(home).services if service.url and service.is_alive()]
+    return " · ".join(f"{service.name} {service.url}" for service in running) or "./vlaloop up"
+
+
 def next_steps(outcome: Outcome) -> list[str]:
     """Commands that a person can paste: they mean this very run, also when a later one is champion."""
     version = outcome.refs.get("register")
     asked = " ".join([outcome.recipe, *(f"--set {shlex.quote(change)}" for change in outcome.changes)])
-    steps = [f"  report    ./vlaloop report {asked}", "  UI        ./vlaloop up"]
+    steps = [f"  report    ./vlaloop report {asked}", f"  UI        {_ui(outcome.home)}"]
     steps.append(f"  change    ./vlaloop plan {asked} --set train.num_steps=3000")
     if version and version["alias"]:
         if not os.environ.get("MLFLOW_TRACKING_URI"):

@@ -112,6 +112,17 @@ class AuditLog:
         return put_if_absent(self.folder / f"{number:06d}.json", json.dumps(asdict(move), indent=1).encode())
 
 
+def audit_log(lake: Path, name: str) -> AuditLog:
+    """The moves of registered model `name`. Raises UserError REG-001 when that is no name."""
+    return AuditLog(folder=lake / "registry" / checked_name(name) / "audit")
+
+
+def alias_now(lake: Path, name: str, number: int) -> str | None:
+    """The alias that version `number` has at present, from the log alone: champion before challenger and previous."""
+    aliases = replay(audit_log(lake, name).read()).aliases
+    return next((alias for alias in ("champion", "challenger", "previous") if aliases.get(alias) == number), None)
+
+
 def _parsed(fields: dict[str, Any]) -> Move:
     checks: Any = tuple(tuple(check) for check in fields.pop("checks"))
     return Move(**fields, checks=checks)

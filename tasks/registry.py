@@ -32,7 +32,7 @@ from mlflow.types import ParamSchema, ParamSpec, Schema, TensorSpec
 from sqlalchemy.exc import OperationalError
 
 from errors import Transient
-from tasks.promotion import AuditLog, Version, champion, checked_name, digest_of, hashes
+from tasks.promotion import AuditLog, Version, audit_log, champion, checked_name, digest_of, hashes
 
 ROOT = Path(__file__).resolve().parent.parent
 SERVED_CODE = ("model_core", "errors.py", "lookup.py", "tasks/served_model.py")
@@ -178,7 +178,7 @@ class Registry:
     # --- aliases -------------------------------------------------------------------------------------
 
     def audit(self, name: str) -> AuditLog:
-        return AuditLog(folder=self.lake / "registry" / checked_name(name) / "audit")
+        return audit_log(self.lake, name)
 
     def champion(self, name: str) -> Version | None:
         """The champion as the audit log has it."""

@@ -60,8 +60,8 @@ def training(lake: Path, record: Record) -> Training | None:
                 line = json.loads(text)
                 by_step[line["step"]] = line
     lines = [by_step[step] for step in sorted(by_step)]
-    loss = tuple((line["step"], line["loss"]) for line in lines if line["loss"] is not None)
-    rate = tuple((line["step"], line["samples_per_s"]) for line in lines if line["samples_per_s"] is not None)
+    loss = tuple((line["step"] + 1, line["loss"]) for line in lines if line["loss"] is not None)
+    rate = tuple((line["step"] + 1, line["samples_per_s"]) for line in lines if line["samples_per_s"] is not None)
     waits = [line["input_wait"] for line in lines if line["input_wait"] is not None]
     if not loss:
         return None

@@ -88,6 +88,16 @@ def cancel_job(slot: Path) -> None:
         job.launcher().cancel(job.handle)
 
 
+def running_jobs(lake: Path) -> dict[str, str]:
+    """Ids of the training jobs of this lake that run, by slot (`train/fingerprint`)."""
+    found = {}
+    for path in sorted(lake.glob("train/*/job.json")):
+        job = Submitted.read(path.parent)
+        if job and job.launcher().attach(job.handle).state == "running":
+            found[f"train/{path.parent.name}"] = job.handle["job_id"]
+    return found
+
+
 def _running_job(spec: TrainStage, out: Attempt, runtime: Runtime) -> Submitted | None:
     """The job of this slot if it runs or has finished its work; None when a new one is due."""
     job = Submitted.read(out.slot)

@@ -1,5 +1,6 @@
 """`doctor`, `ingest` and `report`: looking at data, taking it in, and the page about a loop."""
 
+import shlex
 import uuid
 from dataclasses import asdict
 from pathlib import Path
@@ -29,6 +30,8 @@ def doctor(where: Places, source: str, source_format: str, screen: Screen) -> in
     )
     if fix := _commonest_fix(found["findings"]):
         screen.line(f"  next: {fix}")
+    if counts["ok"] and found["format"] != "lake":
+        screen.line(f"  use:  ./vlaloop ingest {shlex.quote(source)} --dataset NAME --embodiment ROBOT")
     screen.answer(found)
     return FAILED if any(finding["severity"] == "error" for finding in found["findings"]) else DONE
 
@@ -81,19 +84,16 @@ def report(order: Order, path: Path | None, screen: Screen) -> int:
 
     recipe = order.load()
     planned = make_plan(recipe, order.where.lake, look_at_source(recipe, order.where))
-    finished = [each.record["ref"] for each in planned if each.record]
-    if not finished:
+    built = [each.record for each in planned if each.record]
+    command = f"./vlaloop run {order.recipe}" + "".join(f" --set {shlex.quote(change)}" for change in order.changes)
+    if not built:
         raise UserError(
-            "CLI-005", f"nothing of {recipe.name} is built in this lake", where=str(order.where.lake),
-            next_step=f"./vlaloop run {order.recipe}",
-        )  # fmt: skip
-    changes = "".join(f" --set {change}" for change in order.changes)
-    page = build_report(
-        order.where.lake,
-        lineage(order.where.lake, [from_json(finished[-1])]),
-        command=f"./vlaloop run {order.recipe}{changes}",
-    )
-    target = path or Path(f"report-{recipe.name}.html")
+            "CLI-005", f"nothing of {recipe.name} is built in this lake", where=str(order.where.lake), next_step=command
+        )
+    chain = lineage(order.where.lake, [from_json(built[-1]["ref"])])
+    page = build_report(order.where.lake, chain, command=command)
+    changed = f"-{built[-1]['fingerprint'][:8]}" if order.changes else ""
+    target = path or Path(f"report-{recipe.name}{changed}.html")
     target.write_text(page, encoding="utf-8")
     screen.line(f"{target.resolve()} · {len(page.encode()) / 1e6:.1f} MB")
     screen.answer({"command": "report", "ok": True, "result": {"path": str(target.resolve())}})
@@ -106,6 +106,7 @@ def _findings(findings: list[dict[str, Any]], screen: Screen) -> None:
         names = ("episode", "camera", "row", "file")
         place = " · ".join(f"{name} {finding[name]}" for name in names if finding.get(name) is not None)
         screen.line(f"  {finding['severity']:<8} {finding['code']} {place or 'source'}: {finding['message']}")
+        screen.line(f"  {'':<8} {finding['fix']}")
     if len(findings) > SHOWN_FINDINGS:
         screen.line(f"  … and {len(findings) - SHOWN_FINDINGS} more (--json has all)")
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from data_lake.gc import find_garbage, remove
 from data_lake.refs import from_json
-from data_lake.store import damaged, records
+from data_lake.store import builders, damaged, records
 from errors import UserError
 from flows.places import Places
 from flows.screen import DONE, FAILED, Screen, seconds, size
 from tasks.lineage import lineage, recipe_of
-from tasks.promotion import AuditLog, replay
+from tasks.promotion import alias_now, audit_log, replay
 
 Json = dict[str, Any]
 
@@ -26,7 +26,7 @@ def ls(where: Places, stage: str | None, screen: Screen) -> int:
     for title in ("slot", "recipe", "built", "took", "what"):
         drawn.add_column(title, no_wrap=title != "what", overflow="fold")
     for record in found:
-        what = f"revoked: {record['revoked']['why']}" if "revoked" in record else record["summary"]["line"]
+        what = f"revoked: {record['revoked']['why']}" if "revoked" in record else _what(where.lake, record)
         provenance = record["provenance"]
         built = provenance["finished"][:16].replace("T", " ")
         drawn.add_row(_short(record), record["label"], built, seconds(provenance["seconds"]), what)
@@ -34,6 +34,8 @@ def ls(where: Places, stage: str | None, screen: Screen) -> int:
         screen.show(drawn)
     else:
         screen.line(f"nothing is built in {where.lake} yet; ./vlaloop run tiny")
+    for slot, holder in builders(where.lake).items():
+        screen.line(f"{slot[: slot.index('/') + 9]} is being built by run {holder.run_id} (process {holder.pid})")
     screen.answer([_ref(record) for record in found])
     return DONE
 
@@ -111,7 +113,15 @@ def _registered(lake: Path, model: str, wanted: str) -> str:
 
 
 def _by_alias(lake: Path, model: str, alias: str) -> int | None:
-    return replay(AuditLog(folder=lake / "registry" / model / "audit").read()).aliases.get(alias)
+    return replay(audit_log(lake, model).read()).aliases.get(alias)
+
+
+def _what(lake: Path, record: Mapping[str, Any]) -> str:
+    """The line of a record; for a registered version with the alias that it has now, which may be another."""
+    line = record["summary"]["line"]
+    if record["stage"] != "register":
+        return line
+    return f"{line} · now {alias_now(lake, record['ref']['name'], record['ref']['version']) or 'without an alias'}"
 
 
 def _short(record: Mapping[str, Any]) -> str:

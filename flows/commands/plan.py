@@ -3,7 +3,8 @@
 from dataclasses import asdict
 from typing import Any
 
-from data_lake.store import records
+from data_lake.lease import Holder
+from data_lake.store import builders, records
 from flows.commands.run import Order, look_at_source
 from flows.outcome import result, slot_name
 from flows.plan import PlannedStage, make_plan
@@ -18,6 +19,7 @@ def plan(order: Order, screen: Screen) -> int:
 
     recipe = order.load()
     planned = make_plan(recipe, order.where.lake, look_at_source(recipe, order.where))
+    outcome, building = order.outcome(planned), builders(order.where.lake)
     drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("stage", "slot", "state"):
         drawn.add_column(title, no_wrap=True)
@@ -25,7 +27,8 @@ def plan(order: Order, screen: Screen) -> int:
     took = {each.stage.name: _last_time(each, order) for each in planned}
     for each in planned:
         slot = each.slot.name if each.slot else "…"
-        drawn.add_row(each.stage.name, slot, each.state, _why(each, took[each.stage.name]))
+        builder = building.get(slot_name(each) or "")
+        drawn.add_row(each.stage.name, slot, each.state, _why(each, took[each.stage.name], builder))
     screen.show(drawn)
     missing = [took[each.stage.name] for each in planned if not each.record]
     screen.line()
@@ -41,9 +44,9 @@ def plan(order: Order, screen: Screen) -> int:
             "recipe": recipe.name,
             "lake": str(order.where.lake),
             "seconds": round(sum(each or 0.0 for each in missing), 3),
-            "stages": [_stage(each, took[each.stage.name]) for each in planned],
+            "stages": [_stage(each, took[each.stage.name], building) for each in planned],
             "memory": memory,
-            "result": result({each.stage.name: each.record["ref"] for each in planned if each.record}),
+            "result": result(outcome.refs, outcome.alias),
         }
     )
     return DONE
@@ -79,19 +82,22 @@ def _memory_line(memory: dict[str, Any]) -> str:
     return f"memory      {' · '.join(parts)} {at}   ({verdict}: {size(memory['available'])})"
 
 
-def _why(planned: PlannedStage, took: float | None) -> str:
+def _why(planned: PlannedStage, took: float | None, builder: Holder | None) -> str:
     if planned.record:
         parts = [planned.record["summary"]["line"] or "built"]
         return " · ".join([*parts, *(["code differs since build"] if planned.code_differs else [])])
     about = f" · about {seconds(took)} here" if took else ""
-    return "; ".join(planned.why) + about
+    by = f" · run {builder.run_id} is at it" if builder else ""
+    return "; ".join(planned.why) + about + by
 
 
-def _stage(planned: PlannedStage, took: float | None) -> dict[str, Any]:
-    """seconds: what it took (done), or what the last one of its kind took (build)."""
+def _stage(planned: PlannedStage, took: float | None, building: dict[str, Holder]) -> dict[str, Any]:
+    """seconds: what it took (done), or what the last one of its kind took (build). builder: the run at it, if any."""
+    slot = slot_name(planned)
     return {
         "name": planned.stage.name,
-        "slot": slot_name(planned),
+        "slot": slot,
+        "builder": building[slot].run_id if slot in building else None,
         "state": planned.state,
         "why": list(planned.why),
         "code_differs": planned.code_differs,

@@ -4,7 +4,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 
+from flows.deploy import schedules
 from flows.places import Places
 from flows.screen import DONE, Screen, seconds
 from flows.services import up as services
@@ -19,6 +21,8 @@ def up(where: Places, screen: Screen) -> int:
     with _progress(screen) as say:
         rows = services.up(where, say)
     _table(rows, screen)
+    timed = " · ".join(f"{name} at {cron}" for name, cron in schedules().items())
+    screen.line(f"  runs by itself (cron, UTC): {timed}; pause them in Prefect, under Deployments")
     screen.line("  stop with ./vlaloop down; the services outlive this terminal")
     screen.answer({"command": "up", "ok": True, "result": {row.name: asdict(row) for row in rows}})
     return DONE
@@ -31,8 +35,20 @@ def down(where: Places, screen: Screen) -> int:
     _table(rows, screen)
     if not rows:
         screen.line("nothing was up")
+    for slot, job_id in _jobs(where.lake).items():
+        screen.line(f"  training {slot[:14]} goes on as job {job_id[:8]}: Retry, or the same run, attaches to it;")
+        screen.line("  cancel its flow run in Prefect, or Ctrl-C that run, to end it")
     screen.answer({"command": "down", "ok": True, "result": {row.name: asdict(row) for row in rows}})
     return DONE
+
+
+def _jobs(lake: Path) -> dict[str, str]:
+    """Training jobs that go on without services; torch is imported only where there was one at all."""
+    if not any(lake.glob("train/*/job.json")):
+        return {}
+    from tasks.train import running_jobs
+
+    return running_jobs(lake)
 
 
 def _table(rows: list[Status], screen: Screen) -> None:

@@ -1,11 +1,14 @@
 """Slots: where a thing is follows from what it is; revoking moves it; damage is named."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from data_lake.lease import lease_path
 from data_lake.refs import EpisodesRef
-from data_lake.store import Attempt, Slot, begin, damaged, reasons, records, revoke, slot_of
+from data_lake.store import Attempt, Slot, begin, builders, damaged, reasons, records, revoke, slot_of
 
 SPEC = {"steps": 1}
 
@@ -39,6 +42,21 @@ def test_only_one_record_is_ever_written(tmp_path: Path) -> None:
     first = built(slot)
     assert begin(slot, run_id="r", lease_s=5.0, on_wait=lambda held: None) is None
     assert slot.record() == first and records(tmp_path) == [first]
+
+
+def test_builders_are_those_who_are_at_it(tmp_path: Path) -> None:
+    """Not who has finished, let go, or died."""
+    built(slot_of(tmp_path, "a", 1, SPEC, ()))
+    slot = slot_of(tmp_path, "b", 1, SPEC, ())
+    attempt = begin(slot, run_id="r7", lease_s=5.0, on_wait=lambda held: None)
+    assert isinstance(attempt, Attempt)
+    assert {name: holder.run_id for name, holder in builders(tmp_path).items()} == {f"b/{slot.fingerprint}": "r7"}
+    attempt.release()
+    assert builders(tmp_path) == {}
+    dead = slot.holder()
+    assert dead is not None
+    lease_path(slot.path / "leases", 2).write_text(json.dumps(asdict(dead) | {"released": False, "started": "1"}))
+    assert builders(tmp_path) == {}
 
 
 def test_a_lake_can_be_moved(tmp_path: Path) -> None:

@@ -1,16 +1,24 @@
 """What commands show of a finished loop and of a folder of recordings; nothing here starts Prefect."""
 
 import json
+import shutil
+import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from data_lake.store import begin
 from flows.cli import main
-from flows.commands.run import Order, _parsed
+from flows.commands.run import Order, _parsed, _revoke
 from flows.places import Places
+from flows.plan import make_plan
+from flows.screen import Screen
+from tasks.launchers import Job
+from tasks.train import Submitted
 from tests.data_lake.recordings import write_v2
 from tests.tasks import fabricated
+from tests.tasks.test_launchers import LAUNCHER as SHELL
 
 Captured = pytest.CaptureFixture[str]
 
@@ -74,6 +82,8 @@ def test_ls_and_show_lead_back_to_the_episodes(finished: Path, capsys: Captured)
     refs = answer(finished, capsys, "ls")
     assert len(refs) == 8 and refs[0]["stage"] == "collect"
     assert [ref["stage"] for ref in answer(finished, capsys, "ls", "train")] == ["train"]
+    assert main(["ls", "register", "--lake", str(finished / "lake")]) == 0
+    assert "now champion" in capsys.readouterr().out
     by_slot = answer(finished, capsys, "show", refs[-1]["slot"])
     by_version = answer(finished, capsys, "show", "tiny@1")
     assert by_slot == by_version
@@ -94,12 +104,6 @@ def test_show_tells_damage(finished: Path, capsys: Captured) -> None:
 
 def test_rebuild_revokes_with_a_reason(finished: Path, tmp_path: Path, capsys: Captured) -> None:
     """Seen in the plan; the run itself would start Prefect."""
-    import shutil
-
-    from flows.commands.run import _revoke
-    from flows.plan import make_plan
-    from flows.screen import Screen
-
     shutil.copytree(finished / "lake", tmp_path / "lake")
     where = Places(lake=tmp_path / "lake", home=tmp_path / "home")
     order = Order(recipe="tiny", changes=(), profile="laptop", where=where)
@@ -113,6 +117,42 @@ def test_report_is_one_file(finished: Path, tmp_path: Path, capsys: Captured) ->
     found = answer(finished, capsys, "report", "tiny", "--out", str(tmp_path / "page.html"))
     assert found == {"command": "report", "ok": True, "result": {"path": str(tmp_path / "page.html")}}
     assert "<html" in (tmp_path / "page.html").read_text()
+
+
+def test_a_report_of_a_change_does_not_overwrite_that_of_the_recipe(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer(finished, capsys, "report", "tiny")
+    answer(finished, capsys, "report", "tiny", "--set", "train.num_steps=7")
+    assert len(list(tmp_path.glob("report-tiny*.html"))) == 2
+
+
+def test_builds_and_trainings_that_go_on_are_told(finished: Path, tmp_path: Path, capsys: Captured) -> None:
+    """By `plan` and `ls` from the lease of a living builder; by `down` from the job itself."""
+    shutil.copytree(finished / "lake", tmp_path / "lake")
+    where = Places(lake=tmp_path / "lake", home=tmp_path / "home")
+    order = Order(recipe="tiny", changes=("train.seed=9",), profile="laptop", where=where)
+    slot = next(each.slot for each in make_plan(order.load(), where.lake, None) if each.stage.name == "train")
+    assert slot is not None
+    attempt = begin(slot, run_id="run-9", lease_s=5.0, on_wait=lambda held: None)
+    assert attempt is not None
+    places = ["--lake", str(where.lake), "--home", str(where.home)]
+    assert main(["ls", *places]) == 0
+    assert f"train/{slot.fingerprint[:8]} is being built by run run-9" in capsys.readouterr().out
+    assert main(["plan", "tiny", "--set", "train.seed=9", "--json", *places]) == 0
+    shown = capsys.readouterr()
+    told = {stage["name"]: stage["builder"] for stage in json.loads(shown.out)["stages"]}
+    assert told["train"] == "run-9" and told["pack"] is None and "run run-9 is at it" in shown.err
+    job = Job(job_id=uuid.uuid4().hex, module="", arguments=("sleep 60",), directory=attempt.path / "job")
+    handle = SHELL.submit(job) | {"launcher": "tests.tasks.test_launchers:LAUNCHER"}
+    Submitted(handle=handle, output="attempts/1").keep(slot.path)
+    try:
+        assert main(["down", *places]) == 0
+        assert f"goes on as job {job.job_id[:8]}" in capsys.readouterr().out
+    finally:
+        SHELL.cancel(handle)
+        attempt.release()
 
 
 def test_doctor_of_a_sound_and_of_a_torn_folder(tmp_path: Path, capsys: Captured) -> None:

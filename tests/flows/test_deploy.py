@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from flows.api import Refused
-from flows.deploy import apply, declared, module_path
+from flows.deploy import apply, declared, module_path, schedules
 from flows.places import ROOT, places
 
 NAMES = {"train-loop/tiny", "train-loop/smoke", "train-loop/gr1", "ingest-new/inbox", "nightly-eval/nightly"}
@@ -50,6 +50,7 @@ def test_schedules(bodies: dict[str, Any]) -> None:
         "ingest-new/inbox",
         "nightly-eval/nightly",
     ]
+    assert schedules() == {"tiny": "0 2 * * *", "inbox": "*/5 * * * *", "nightly": "0 4 * * *"}
 
 
 def test_the_run_form_is_typed(bodies: dict[str, Any]) -> None:

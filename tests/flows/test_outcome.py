@@ -1,13 +1,19 @@
 """What a run's object says: built by this run, found, failed or never reached."""
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from flows.outcome import Outcome, closing_lines, result, success_table
+from flows.outcome import Outcome, closing_lines, next_steps, result, success_table
 from flows.plan import PlannedStage, make_plan
 from flows.recipe import load
+from flows.services import ledger
+from flows.services.alive import Started
+from flows.services.ledger import Ledger, Service
+from tasks.promotion import Move, audit_log
 from tests.tasks import fabricated
 
 
@@ -63,5 +69,23 @@ def test_table_of_success(lake: Path) -> None:
 
 def test_rejected_is_what_the_gate_says(lake: Path) -> None:
     assert not outcome(lake).is_rejected
-    refs = outcome(lake).refs
-    assert result({**refs, "register": {**refs["register"], "alias": None}})["alias"] is None
+    refused = {**outcome(lake).refs["register"], "alias": None, "accepted": False}
+    assert result({"register": refused}, None)["alias"] is None
+
+
+def test_a_version_that_was_replaced_does_not_call_itself_champion(tmp_path: Path) -> None:
+    fabricated.run(tmp_path / "lake", tmp_path / "home", "tiny")
+    found = outcome(tmp_path / "lake")
+    assert any("tiny v1 → champion" in line for line in closing_lines(found))
+    later = Move(action="champion", version=2, fingerprint="f2", before=1, who="r", why="better", at="")
+    assert audit_log(tmp_path / "lake", "tiny").append(2, later)
+    assert found.as_json()["result"]["alias"] == "previous"
+    assert any("tiny v1 was champion, is previous now" in line for line in closing_lines(found))
+
+
+def test_addresses_of_running_services_are_shown(lake: Path, tmp_path: Path) -> None:
+    found = replace(outcome(lake), home=tmp_path)
+    assert any(line.endswith("./vlaloop up") for line in next_steps(found))
+    mine = Service(name="prefect", started=Started.now(os.getpid()), url="http://127.0.0.1:4200", log="")
+    ledger.write(tmp_path, Ledger(services=(mine,)))
+    assert any("prefect http://127.0.0.1:4200" in line for line in next_steps(found))

@@ -24,13 +24,14 @@ from data_lake.refs import (
     SourceRef,
     TaskResult,
 )
-from data_lake.store import Attempt
+from data_lake.store import Attempt, now
 from flows import recipe as recipes
 from flows.loop import closed_loop
 from model_core.policies.policy import build_model
 from model_core.quantize.export import write_export
 from model_core.transforms import InputTransform
 from tasks.build import Stage, build
+from tasks.promotion import Move, audit_log
 from tasks.runtime import Runtime, Summary
 from tests.model_core.samples import SPEC, card_of
 
@@ -173,6 +174,8 @@ def register(spec: Any, export: Ref, report: EvalReport, *, out: Attempt, runtim
     table = [{"check": "score", "value": report.score, "needs": f">= {spec.gate.min_score}", "passed": True}]
     decision = "first version, all gates passed" if alias == "champion" else "this recipe may be challenger at most"
     runtime.report(Summary(line=f"{spec.name} v1 → {alias}  ({decision})", table=table))
+    moved = Move(action=alias, version=1, fingerprint=out.fingerprint, before=None, who="r", why=decision, at=now())
+    audit_log(runtime.lake, spec.name).append(1, moved)
     return ModelVersionRef(uri=out.uri, fingerprint=out.fingerprint, name=spec.name, version=1, alias=alias,
                            accepted=True, decision=decision)  # fmt: skip
 

@@ -27,7 +27,7 @@ def test_curves_of_a_resumed_run_join(tmp_path: Path) -> None:
         (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"step": 9, "lo')
     found = report_facts.training(tmp_path, record)
     assert found is not None
-    assert found.loss == ((0, 1.0), (1, 1.0), (2, 1.0), (3, 10.0), (4, 10.0), (5, 10.0))
+    assert found.loss == ((1, 1.0), (2, 1.0), (3, 1.0), (4, 10.0), (5, 10.0), (6, 10.0))
 
 
 def test_videos_beyond_the_limit_are_named_only(tiny: tuple[Path, dict[str, Record]]) -> None:

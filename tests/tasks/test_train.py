@@ -23,7 +23,7 @@ from tasks.metrics import last_step
 from tasks.registry import connect
 from tasks.runtime import Note, Progress, Summary
 from tasks.spool import last_line, read_lines
-from tasks.train import Submitted, follow, train
+from tasks.train import Submitted, follow, running_jobs, train
 from tests.tasks import small_lake
 from tests.tasks.small_lake import STAGE, SmallLake
 from tests.tasks.test_launchers import LAUNCHER as SHELL
@@ -166,9 +166,11 @@ def test_a_run_that_fails_and_then_is_killed_ends_with_the_same_losses(
 def test_who_comes_after_a_dead_follower_attaches_to_the_job_that_still_runs(lake: SmallLake) -> None:
     follower = subprocess.Popen([sys.executable, "-c", FOLLOWER, lake.runtime.lake.parent], cwd=ROOT)
     job = job_and_step(lake, 3)
+    assert running_jobs(lake.runtime.lake) == {f"train/{slot(lake).name}": job.handle["job_id"]}
     follower.kill()
     follower.wait()
     ref = lake.train(train, LONG)
+    assert running_jobs(lake.runtime.lake) == {}
     after = Submitted.read(slot(lake))
     assert after is not None
     assert after.handle["job_id"] == job.handle["job_id"]
