@@ -16,7 +16,10 @@ def open_source(path: Path, *, source_format: str = "auto", ignore_tasks: tuple[
     """The source at `path`. Raises UserError LAKE-002 when no format knows it, NAME-001 for an unknown format."""
     if not path.exists():
         raise UserError(
-            "LAKE-002", "the source does not exist", where=str(path), next_step="check ingest.source (or the path)"
+            "LAKE-002",
+            "the source does not exist",
+            where=str(path),
+            next_step="check the path (in a recipe: ingest.source)",
         )
     for name in SOURCES if source_format == "auto" else (source_format,):
         adapter = lookup(SOURCES, name, "source format")

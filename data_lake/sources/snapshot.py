@@ -20,7 +20,12 @@ def snapshot(path: Path, cache_dir: Path) -> SourceRef:
     """
     root = path.resolve()
     if not root.exists():
-        raise UserError("LAKE-002", "the source does not exist", where=str(path), next_step="check ingest.source")
+        raise UserError(
+            "LAKE-002",
+            "the source does not exist",
+            where=str(path),
+            next_step="check the path (in a recipe: ingest.source)",
+        )
     store = cache_dir / f"snapshot-{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.json"
     known, seen = _load(store), {}
     for relative, file in _files(root):
@@ -30,7 +35,12 @@ def snapshot(path: Path, cache_dir: Path) -> SourceRef:
             digest = sha256(file)
         seen[relative] = (stat.st_size, stat.st_mtime_ns, digest)
     if not seen:
-        raise UserError("LAKE-002", "the source holds no files", where=str(path), next_step="check ingest.source")
+        raise UserError(
+            "LAKE-002",
+            "the source holds no files",
+            where=str(path),
+            next_step="check the path (in a recipe: ingest.source)",
+        )
     if seen != known:
         _save(store, seen)
     lines = "".join(f"{digest}  {relative}\n" for relative, (_, _, digest) in sorted(seen.items()))

@@ -24,7 +24,7 @@ def plan(order: Order, screen: Screen) -> int:
     for title in ("stage", "slot", "state"):
         drawn.add_column(title, no_wrap=True)
     drawn.add_column("why", overflow="fold")
-    took = {each.stage.name: _last_time(each, order) for each in planned}
+    took = {each.stage.name: _last_time(each, order, recipe.name) for each in planned}
     for each in planned:
         slot = each.slot.name if each.slot else "…"
         builder = building.get(slot_name(each) or "")
@@ -106,9 +106,9 @@ def _stage(planned: PlannedStage, took: float | None, building: dict[str, Holder
     }
 
 
-def _last_time(planned: PlannedStage, order: Order) -> float | None:
-    """Seconds that the stage took here, or the newest of its kind; None when there was none."""
+def _last_time(planned: PlannedStage, order: Order, label: str) -> float | None:
+    """Seconds that the stage took here, or that the recipe's newest one of its kind took; None when there was none."""
     if planned.record:
         return planned.record["provenance"]["seconds"]
-    earlier = records(order.where.lake, planned.stage.name)
+    earlier = [record for record in records(order.where.lake, planned.stage.name) if record["label"] == label]
     return earlier[-1]["provenance"]["seconds"] if earlier else None

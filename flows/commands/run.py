@@ -128,6 +128,7 @@ def _here(order: Order, screen: Screen) -> tuple[str | None, UserError | None]:
     """The flow in the main thread, where Ctrl-C arrives; its events shown by another."""
     screen.line("  starting Prefect for this run (`./vlaloop up` keeps one running)")
     os.environ.setdefault("PREFECT_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
     from flows import trace
     from flows.train_loop import train_loop
 
