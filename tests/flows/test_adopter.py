@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from flows.deploy import module_path
 from flows.places import ROOT, Places
 from flows.services.alive import engines
 from tests.flows.toy_flows import toy
+from tests.waiting import eventually
 
 LEAVES = "import sys; from pathlib import Path; from flows import trace; trace.leave(Path(sys.argv[1]), 'r1')"
 TOYS = {
@@ -134,14 +135,6 @@ def toys(services: Places, api: PrefectApi) -> Iterator[Adopter]:
     for child in adopter.adopted.values():
         child.kill()
         child.wait()
-
-
-def eventually(look: Callable[[], Any], within_s: float = 60.0) -> Any:
-    deadline = time.monotonic() + within_s
-    while not (found := look()):
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.2)
-    return found
 
 
 def only_run(api: PrefectApi, flow: str) -> dict[str, Any]:

@@ -6,8 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from tasks.launchers.local import members
 from tests.conftest import ROOT, chromium
 from tests.data_lake.recordings import write_v2
 from tests.flows.inbox_recipe import NAME as CART
+from tests.waiting import eventually
 
 EARLIER = ("collect", "ingest", "preprocess", "pack")
 LATER = ("train", "export", "evaluate", "register")
@@ -61,26 +61,15 @@ class Served:
 
     def wait(self, run_id: str, *kinds: str, run_count: int = 1) -> dict[str, Any]:
         """The flow run, once its state is one of `kinds` in its `run_count`-th execution."""
-        return eventually(
-            lambda: (
-                run
-                if (run := self.api.flow_run(run_id))["state"]["type"] in kinds and run["run_count"] >= run_count
-                else None
-            )
-        )
+
+        def there() -> dict[str, Any] | None:
+            run = self.api.flow_run(run_id)
+            return run if run["state"]["type"] in kinds and run["run_count"] >= run_count else None
+
+        return eventually(there, 240)
 
     def events(self, run_id: str, event: str) -> list[str]:
         return [each["stage"] for each in read_events(self.home, run_id) if each["event"] == event]
-
-
-def eventually(look: Callable[[], Any], within_s: float = 240.0) -> Any:
-    """What `look` returns once it is true."""
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if found := look():
-            return found
-        time.sleep(0.2)
-    raise TimeoutError(f"not within {within_s} s")
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +110,7 @@ def test_retry_over_rest(served: Served) -> None:
     served.press_retry(run_id)
     served.wait(run_id, "COMPLETED", run_count=2)
     assert_retried(served, run_id)
-    states = eventually(lambda: found if "register" in (found := task_states(served, run_id)) else None)
+    states = eventually(lambda: found if "register" in (found := task_states(served, run_id)) else None, 240)
     assert all(states[stage] == {"Cached"} for stage in EARLIER)
     assert states["train"] == {"Failed", "Completed"}
 
@@ -177,7 +166,7 @@ def test_the_worker_is_killed_in_training_and_retry_attaches_to_the_job(served: 
     run_id = served.start(seed=103, num_steps=60)
     served.wait(run_id, "FAILED")
     served.press_retry(run_id)
-    eventually(lambda: len([each for each in read_events(served.home, run_id) if each["event"] == "progress"]) > 1)
+    eventually(lambda: len([each for each in read_events(served.home, run_id) if each["event"] == "progress"]) > 1, 240)
     for pid in executors(served, run_id):
         os.kill(pid, signal.SIGKILL)
     served.wait(run_id, "CRASHED")
@@ -195,7 +184,7 @@ def test_a_cancel_ends_the_training_job_too(served: Served) -> None:
     run_id = served.start(seed=105, num_steps=5000)
     served.wait(run_id, "FAILED")
     served.press_retry(run_id)
-    eventually(lambda: len([each for each in read_events(served.home, run_id) if each["event"] == "progress"]) > 1)
+    eventually(lambda: len([each for each in read_events(served.home, run_id) if each["event"] == "progress"]) > 1, 240)
     (slot,) = {each["slot"] for each in read_events(served.home, run_id) if each["event"] == "progress"}
     job = json.loads((served.lake / "train" / slot / "job.json").read_text())
     assert members(job["handle"])

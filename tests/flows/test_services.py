@@ -24,6 +24,7 @@ from flows.services.commands import commands
 from flows.services.ledger import Ledger, Service
 from flows.services.prefect_app import LocalOnly
 from flows.services.up import down, status, up
+from tests.waiting import eventually
 
 SLEEP = (sys.executable, "-c", "import time; time.sleep(60)")
 
@@ -228,13 +229,12 @@ def test_a_killed_worker_comes_back_by_itself(services: Places) -> None:
     """The adopter starts another one; how a run fares meanwhile is shown in test_retry.py."""
     worker = next(row for row in status(services.home) if row.name == "worker")
     os.kill(worker.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 15
-    while time.monotonic() < deadline:
+
+    def another() -> bool:
         now = next(row for row in status(services.home) if row.name == "worker")
-        if now.pid != worker.pid and now.state == "running":
-            return
-        time.sleep(0.2)
-    pytest.fail((services.home / "logs" / "adopter.log").read_text())
+        return now.pid != worker.pid and now.state == "running"
+
+    eventually(another, within_s=15)
 
 
 def test_services_outlive_their_terminal(services: Places) -> None:

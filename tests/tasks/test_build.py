@@ -20,6 +20,7 @@ from tasks.build import Stage, build
 from tasks.events import read_events
 from tasks.runtime import Runtime
 from tests.tasks.fake_stages import CountSpec
+from tests.waiting import eventually
 
 COUNT = Stage(fn="tests.tasks.fake_stages:count", version=1, retries=0)
 ROOT = Path(__file__).parents[2]
@@ -150,9 +151,7 @@ def start_builder(runtime: Runtime, run_id: str) -> subprocess.Popen[str]:
 
 
 def wait_for_files(runtime: Runtime, number: int) -> None:
-    deadline = time.monotonic() + 20
-    while len(list(runtime.lake.glob("count/*/attempts/1/*.txt"))) < number and time.monotonic() < deadline:
-        time.sleep(0.01)
+    eventually(lambda: len(list(runtime.lake.glob("count/*/attempts/1/*.txt"))) >= number, every_s=0.01)
 
 
 def test_kill_9_and_rerun_continues_what_was_there(runtime: Runtime) -> None:

@@ -12,6 +12,7 @@ from mlflow.exceptions import MlflowException
 
 from tasks.metrics import Forwarder, Spool, forward, last_step
 from tasks.registry import MAX_PARAM, Registry, connect
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -126,9 +127,7 @@ def test_an_outage_in_between_loses_and_repeats_nothing(registry: Registry, spoo
 
     running = forwarder(spool, tmp_path, flaky).start()
     write(spool.path, range(4))
-    deadline = time.monotonic() + 10
-    while not steps_at(registry, spool) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    eventually(lambda: steps_at(registry, spool))
     write(spool.path, range(4, 7))
     assert running.close() == ""
     assert steps_at(registry, spool) == list(range(7))

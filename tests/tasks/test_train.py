@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from tasks.train import Submitted, follow, running_jobs, train
 from tests.tasks import small_lake
 from tests.tasks.small_lake import STAGE, SmallLake
 from tests.tasks.test_launchers import LAUNCHER as SHELL
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 LONG = replace(STAGE, train=replace(STAGE.train, num_steps=160))
@@ -72,19 +72,12 @@ def slot(lake: SmallLake, spec: Any = STAGE) -> Path:
     return path
 
 
-def wait_for(condition: Any, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.02)
-
-
 def job_and_step(lake: SmallLake, step: int, number: int = 1) -> Submitted:
     """The slot's job, once its training has done `step`."""
     root = lake.runtime.lake / "train"
-    wait_for(lambda: any(root.glob(f"*/attempts/{number}/metrics.jsonl")))
+    eventually(lambda: any(root.glob(f"*/attempts/{number}/metrics.jsonl")))
     metrics = slot(lake) / "attempts" / str(number) / "metrics.jsonl"
-    wait_for(lambda: (line := last_line(metrics)) is not None and line["step"] >= step)
+    eventually(lambda: (line := last_line(metrics)) is not None and line["step"] >= step)
     job = Submitted.read(slot(lake))
     assert job is not None
     return job
