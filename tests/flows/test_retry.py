@@ -17,7 +17,7 @@ from flows.api import PrefectApi
 from flows.services import ledger
 from tasks.build import FAIL_ONCE
 from tasks.events import read_events
-from tasks.launchers.local import members
+from tasks.launchers.local import LAUNCHER, members
 from tests.conftest import ROOT, chromium
 from tests.data_lake.recordings import write_v2
 from tests.flows.inbox_recipe import NAME as CART
@@ -188,9 +188,12 @@ def test_a_cancel_ends_the_training_job_too(served: Served) -> None:
     (slot,) = {each["slot"] for each in read_events(served.home, run_id) if each["event"] == "progress"}
     job = json.loads((served.lake / "train" / slot / "job.json").read_text())
     assert members(job["handle"])
-    served.api.set_state(run_id, "CANCELLING", "Cancelling", "by the button")
-    served.wait(run_id, "CANCELLED")
-    eventually(lambda: not members(job["handle"]), within_s=30)
+    try:
+        served.api.set_state(run_id, "CANCELLING", "Cancelling", "by the button")
+        served.wait(run_id, "CANCELLED")
+        eventually(lambda: not members(job["handle"]), within_s=30)
+    finally:
+        LAUNCHER.cancel(job["handle"])
 
 
 def executors(served: Served, run_id: str) -> list[int]:
