@@ -7,6 +7,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from flows.recipe import load
+
 
 def test_quickstart_runs(
     root: Path, smoke_lake: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -20,4 +22,4 @@ def test_quickstart_runs(
     texts = "".join(str(output) for cell in notebook.cells for output in cell.get("outputs", []))
     assert "ModelVersionRef" in texts and "<img alt='episode 0: press the button" in texts
     assert "train.learning_rate: 0.001 -> 0.0005" in texts
-    assert "(1, 16, 4)" in texts
+    assert f"(1, {load('smoke').policy.action_horizon}, 4)" in texts

@@ -46,7 +46,7 @@ def test_the_terminal_is_quiet_only_meanwhile(tmp_path: Path) -> None:
     root.addHandler(console)
     try:
         with prefect_settings(Places(lake=tmp_path, home=tmp_path)):
-            assert console.level == logging.ERROR
+            assert console.level == logging.CRITICAL
         assert console.level == logging.INFO
     finally:
         root.removeHandler(console)

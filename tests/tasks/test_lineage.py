@@ -23,7 +23,9 @@ def test_lineage_is_the_loop_in_order(tiny: tuple[Path, dict[str, Record]]) -> N
     assert list(chain) == ["collect", "ingest", "preprocess", "pack", "train", "export", "evaluate", "register"]
     settings = recipe_of(chain)
     assert (settings["train"]["num_steps"], settings["name"]) == (load("tiny").train.num_steps, "tiny")
-    assert settings["policy"]["action_horizon"] == 16  # preprocess knows only a part of `policy`
+    assert (
+        settings["policy"]["action_horizon"] == load("tiny").policy.action_horizon
+    )  # preprocess knows only a part of `policy`
 
 
 def record(stage: str, fingerprint: str, *inputs: str, **spec: Any) -> Record:

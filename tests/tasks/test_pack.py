@@ -44,7 +44,7 @@ def preprocessed(runtime: Runtime) -> PreprocessedRef:
 
 
 def spec_of(tokens_per_row: int, state: str = "token") -> PackStage:
-    policy = replace(RECIPE.policy, inputs=replace(RECIPE.policy.inputs, state=state))
+    policy = replace(RECIPE.policy, action_horizon=16, inputs=replace(RECIPE.policy.inputs, state=state))
     return PackStage(pack=PackSpec(tokens_per_row=tokens_per_row), policy=policy)
 
 
@@ -76,4 +76,4 @@ def test_a_row_that_is_too_short_is_refused(runtime: Runtime, preprocessed: Prep
 def test_tokens_of_the_default_policy() -> None:
     """64 pixels in patches of 16: 4 x 4 tokens a view."""
     tokens = token_count(RECIPE.policy)
-    assert (tokens.tokens_per_view, tokens.state_tokens, tokens.action_horizon) == (16, 1, 16)
+    assert (tokens.tokens_per_view, tokens.state_tokens, tokens.action_horizon) == (16, 1, 8)
