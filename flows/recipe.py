@@ -83,6 +83,8 @@ def load(name: str, changes: Iterable[str] = ()) -> LoopRecipe:
         recipe = _from_yaml(Path(name))
     else:
         recipe = lookup(RECIPES, name, "recipe")
+        if not isinstance(recipe, LoopRecipe):
+            raise UserError("RECIPE-001", f"{name} is a {type(recipe).__name__}, not a LoopRecipe")
     changes = list(changes)
     return changed(recipe, dict(assignment(change) for change in changes)) if changes else recipe
 
@@ -99,23 +101,26 @@ def parse(tree: Any, *, where: str) -> LoopRecipe:
     """A recipe from plain dicts and lists; unknown keys and ill-fitting values are refused at every level."""
     import pydantic  # only a changed or YAML recipe needs it
 
-    _check_numbers(tree, "", where)
     try:
-        return pydantic.TypeAdapter(LoopRecipe).validate_python(tree)
+        recipe = pydantic.TypeAdapter(LoopRecipe).validate_python(tree)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
-        path = ".".join(str(part) for part in first["loc"])
+        path = ".".join(str(part) for part in first["loc"]) or "the recipe"
         raise UserError(
             "RECIPE-003", f"{path}: {first['msg']}", where=where, next_step="see the field in flows/recipes/"
         ) from None
+    _check_numbers(dataclasses.asdict(recipe), "", where)
+    return recipe
 
 
 COUNTS = ("num_steps", "rows_per_step", "num_draws", "checkpoint_every", "sample_stride", "tokens_per_row", "depth")
 COUNTS += ("action_horizon", "execution_horizon", "denoise_steps", "block_size", "num_samples", "render_every")
+COUNTS += ("num_heads", "num_kv_heads", "head_dim", "vision_width", "prefix_width", "suffix_width", "mlp_ratio")
+COUNTS += ("patch_size", "image_size", "max_text_tokens")
 
 
 def _check_numbers(node: Any, path: str, where: str) -> None:
-    """No number of a recipe is negative, and what counts work to be done is at least one."""
+    """No number of a recipe is negative or without bound, and what counts work to be done is at least one."""
     if isinstance(node, dict):
         for name, value in node.items():
             _check_numbers(value, f"{path}.{name}".lstrip("."), where)
@@ -124,16 +129,23 @@ def _check_numbers(node: Any, path: str, where: str) -> None:
             _check_numbers(value, f"{path}.{number}", where)
     elif isinstance(node, int | float) and not isinstance(node, bool):
         least = 1 if path.rpartition(".")[2] in COUNTS else 0
-        if not node >= least:  # NaN too
-            raise UserError("RECIPE-003", f"{path}: {node} is less than {least}", where=where)
+        if not least <= node < float("inf"):  # NaN too
+            raise UserError("RECIPE-003", f"{path}: {node} is not a number from {least} on", where=where)
 
 
 def _from_yaml(path: Path) -> LoopRecipe:
     import yaml
 
-    if not path.exists():
-        raise UserError("RECIPE-001", f"no recipe file {path}", next_step=f"known recipes: {', '.join(RECIPES)}")
-    return parse(yaml.safe_load(path.read_text()), where=str(path))
+    try:
+        tree = yaml.safe_load(path.read_text())
+    except FileNotFoundError:
+        raise UserError(
+            "RECIPE-001", f"no recipe file {path}", next_step=f"known recipes: {', '.join(RECIPES)}"
+        ) from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        first = str(error).splitlines()[0]
+        raise UserError("RECIPE-001", f"not a YAML file that can be read: {first}", where=str(path)) from None
+    return parse(tree, where=str(path))
 
 
 def assignment(change: str) -> tuple[str, Any]:

@@ -71,7 +71,7 @@ def error_object(error: UserError) -> dict[str, Any]:
 
 
 def exit_status(error: UserError) -> int:
-    return WRONG_USE if error.code.startswith(WRONG_USE_CODES) else FAILED
+    return WRONG_USE if error.code.startswith(WRONG_USE_CODES) and error.code != "CLI-999" else FAILED
 
 
 def seconds(value: float) -> str:

@@ -42,6 +42,11 @@ class Session:
         StageEvents(stage="", slot="", runtime=self.runtime).write(name, **fields)
 
 
+def absolute_source(source: str) -> str:
+    """A folder wherever it is read from; `lake:NAME` is the same everywhere."""
+    return source if source.startswith("lake:") else str(Path(source).resolve())
+
+
 def look_at(path: str, *, lake: Path, home: Path) -> SourceRef:
     """The present content of a source folder, or of the data set that `lake:NAME` names, as one digest."""
     if path.startswith("lake:"):

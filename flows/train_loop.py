@@ -1,5 +1,6 @@
 """The closed loop as a Prefect flow: episodes in, a registered policy out."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from prefect.states import Completed
@@ -13,11 +14,13 @@ from flows.server import loop_flow, present_run
 from flows.session import Session, open_session
 
 
-def begin(recipe: str, changes: Any, profile: str, lake: str | None, home: str | None) -> Session:
+def begin(
+    recipe: str, settings: Sequence[str], changes: Any, profile: str, lake: str | None, home: str | None
+) -> Session:
     """The session of the present flow run; a Retry begins the same one again."""
     run_id = present_run().run_id
     where = places(lake, home)
-    wanted = load(recipe)
+    wanted = load(recipe, settings)
     if given := assignments(changes):
         wanted = changed(wanted, given)
     return open_session(wanted, load_profile(profile, where, run_id=run_id, label=wanted.name))
@@ -32,6 +35,7 @@ def run_name() -> str:
 @loop_flow(name="train-loop", flow_run_name=run_name)
 def train_loop(
     recipe: str = "tiny",
+    settings: list[str] | None = None,
     changes: RecipeChanges | None = None,  # type: ignore[valid-type]  # a model made from the recipe's fields
     profile: str = "laptop",
     lake: str | None = None,
@@ -40,10 +44,11 @@ def train_loop(
     """Safe to rerun at any time: a finished stage returns its ref at once, a half-finished one continues.
 
     recipe: what to build: tiny, smoke, gr1, a YAML file, or a dotted `module:NAME`.
-    changes: fields of the recipe to set. profile: where, and with how much of the machine.
+    settings: fields of the recipe to set, as `--set` takes them: `["train.num_steps=3000"]`; changes: the same as a
+    form, where an empty field means "as the recipe has it". profile: where, and with how much of the machine.
     lake, home: data and records, local state; by default ./lake and .vlaloop beside it.
     """
-    session = begin(recipe, changes, profile, lake, home)
+    session = begin(recipe, settings or (), changes, profile, lake, home)
     version = closed_loop(resolve(session.recipe), session.source(), session.call)
     session.finish()
     return Completed(name="Completed" if version.accepted else "Rejected", message=version.decision, data=version)

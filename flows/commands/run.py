@@ -19,10 +19,9 @@ from flows.places import Places
 from flows.plan import PlannedStage, make_plan, require_source
 from flows.profile import load_profile
 from flows.recipe import LoopRecipe, load
-from flows.recipe import assignment as parse_assignment
 from flows.screen import DONE, FAILED, REJECTED, Screen
 from flows.services import ledger
-from flows.session import look_at
+from flows.session import absolute_source, look_at
 from tasks.events import read_events
 
 DEPLOYMENT = "train-loop/tiny"
@@ -46,17 +45,17 @@ class Order:
         return Outcome(recipe=self.recipe, changes=self.changes, planned=planned, events=events, **where)
 
     def parameters(self) -> Json:
-        """Of the flow run; the changes nested as the run form has them."""
-        nested: Json = {}
-        for path, value in map(parse_assignment, self.changes):
-            *parents, leaf = path.split(".")
-            node = nested
-            for parent in parents:
-                node = node.setdefault(parent, {})
-            node[leaf] = value
+        """Of the flow run. Whoever executes it stands in another folder, so paths become absolute."""
+        settings = list(self.changes)
+        if source := self.load().ingest.source:
+            settings.append(f"ingest.source={json.dumps(absolute_source(source))}")
         places = {"lake": str(self.where.lake), "home": str(self.where.home)}
-        named = str(Path(self.recipe).resolve()) if self.recipe.endswith((".yaml", ".yml")) else self.recipe
-        return {"recipe": named, "changes": nested or None, "profile": self.profile, **places}
+        return {"recipe": _absolute(self.recipe), "settings": settings, "profile": _absolute(self.profile), **places}
+
+
+def _absolute(name: str) -> str:
+    """`name`, or where the YAML file of that name is."""
+    return str(Path(name).resolve()) if name.endswith((".yaml", ".yml")) else name
 
 
 def run(order: Order, rebuild: str | None, why: str | None, screen: Screen) -> int:
@@ -145,7 +144,7 @@ def _here(order: Order, screen: Screen) -> tuple[str | None, UserError | None]:
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        state = train_loop(**_typed(order.parameters()), return_state=True)
+        state = train_loop(**order.parameters(), return_state=True)
     finally:
         ended.set()
         watcher.join()
@@ -155,14 +154,6 @@ def _here(order: Order, screen: Screen) -> tuple[str | None, UserError | None]:
     if screen.debug:
         state.result()
     return run_id, _failure(board, state.message or state.name, "run the same command again; what is done stays done")
-
-
-def _typed(parameters: Json) -> Json:
-    """Changes as the flow's own model: the flow checks them as the server's form does."""
-    from flows.changes import RecipeChanges
-
-    changes = parameters["changes"]
-    return {**parameters, "changes": RecipeChanges.model_validate(changes) if changes else None}
 
 
 def _failure(board: Board, message: str, next_step: str) -> UserError:
@@ -208,6 +199,13 @@ def _end(outcome: Outcome, error: UserError | None, screen: Screen) -> int:
     if error is not None:
         status = screen_error(error, value, screen)
         return status or FAILED
+    unfinished = [each.stage.name for each in outcome.planned if not each.record]
+    if unfinished:
+        lost = UserError(
+            "RUN-002", f"the run ended without {', '.join(unfinished)}", next_step="the source or a record changed "
+            "meanwhile; run the same command again"
+        )  # fmt: skip
+        return screen_error(lost, value, screen)
     screen.line()
     if (table := success_table(outcome.refs)) is not None:
         screen.show(table)

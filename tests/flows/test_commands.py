@@ -1,5 +1,6 @@
 """What commands show of a finished loop and of a folder of recordings; nothing here starts Prefect."""
 
+import dataclasses
 import json
 import shutil
 import uuid
@@ -10,9 +11,10 @@ import pytest
 
 from data_lake.store import begin
 from flows.cli import main
-from flows.commands.run import Order, _parsed, _revoke
+from flows.commands.run import Order, _end, _parsed, _revoke
 from flows.places import Places
 from flows.plan import make_plan
+from flows.recipe import load
 from flows.screen import Screen
 from tasks.launchers import Job
 from tasks.train import Submitted
@@ -181,17 +183,36 @@ def test_gc_says_and_then_does(finished: Path, tmp_path: Path, capsys: Captured)
     assert not (tmp_path / "lake" / "train" / "abc").exists()
 
 
-def test_parameters_of_a_deployment_run(tmp_path: Path) -> None:
+def test_parameters_of_a_deployment_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker stands in another folder: paths are absolute; everything else is as it was typed."""
+    monkeypatch.chdir(tmp_path)
     where = Places(lake=tmp_path / "lake", home=tmp_path / "home")
-    changes = ("train.num_steps=5", "train.seed=1", "name=other")
-    order = Order(recipe="tiny", changes=changes, profile="laptop", where=where)
+    changes = (
+        "train.num_steps=5",
+        "collect=null",
+        "ingest.source=here",
+        'gate={"min_score": 0, "min_task_score": 0, "margin": 1}',
+    )
+    order = Order(recipe="tiny", changes=changes, profile="mine.yaml", where=where)
     assert order.parameters() == {
         "recipe": "tiny",
-        "changes": {"train": {"num_steps": 5, "seed": 1}, "name": "other"},
-        "profile": "laptop",
+        "settings": [*changes, f'ingest.source="{tmp_path / "here"}"'],
+        "profile": str(tmp_path / "mine.yaml"),
         "lake": str(tmp_path / "lake"),
         "home": str(tmp_path / "home"),
     }
+    assert (
+        dataclasses.replace(load("tiny", order.parameters()["settings"]).ingest, source="here") == order.load().ingest
+    )
+    assert Order(recipe="tiny", changes=(), profile="laptop", where=where).parameters()["settings"] == []
+
+
+def test_a_run_that_ends_without_its_result_is_no_success(finished: Path, capsys: Captured) -> None:
+    where = Places(lake=finished / "lake", home=finished / "home")
+    order = Order(recipe="tiny", changes=("train.seed=5",), profile="laptop", where=where)
+    planned = make_plan(order.load(), where.lake, None)
+    assert _end(order.outcome(planned), None, Screen(as_json=True)) == 1
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "RUN-002"
 
 
 def test_an_error_of_another_process_keeps_its_parts() -> None:

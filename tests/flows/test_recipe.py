@@ -49,6 +49,12 @@ def test_changes_reach_leaves_and_whole_lists() -> None:
         ("preprocess.sample_stride=0", "RECIPE-003", ""),
         ("train.learning_rate=NaN", "RECIPE-003", ""),
         ("gate.margin=-0.1", "RECIPE-003", ""),
+        ("train.learning_rate=Infinity", "RECIPE-003", ""),
+        ("train.learning_rate=nan", "RECIPE-003", ""),
+        ('train.num_steps="-5"', "RECIPE-003", ""),
+        ("train.learning_rate=-.5", "RECIPE-003", ""),
+        ("policy.num_heads=0", "RECIPE-003", ""),
+        ("policy.patch_size=0", "RECIPE-003", ""),
         ("policy.vision=resnet", "RECIPE-003", ""),
         ("train", "RECIPE-004", ""),
         ("evaluate.tasks.0.name.x=1", "RECIPE-002", ""),
@@ -75,6 +81,23 @@ def test_yaml_is_the_same_tree_and_as_strict(tmp_path: Path) -> None:
         parse(tree, where="here")
     with pytest.raises(UserError, match="RECIPE-001"):
         load(str(tmp_path / "none.yaml"))
+
+
+@pytest.mark.parametrize(
+    "content", [b"a: [1", b"\x00\xff", b"!!python/object/apply:os.system [true]", b"", b"- 1", b"&a [*a]"]
+)
+def test_a_file_that_is_no_recipe_is_named(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="(?s)RECIPE-00[13].*mine.yaml"):
+        load(str(path))
+
+
+@pytest.mark.parametrize("name", ["nomodule:X", "os:getcwd", "os:nothing", "flows.recipe:", ":"])
+def test_a_dotted_name_that_is_no_recipe_is_named(name: str) -> None:
+    with pytest.raises(UserError) as refused:
+        load(name)
+    assert refused.value.code in ("NAME-002", "RECIPE-001") and name in refused.value.message
 
 
 def test_every_spec_is_frozen() -> None:
