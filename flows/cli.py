@@ -8,10 +8,13 @@ import typer
 
 from errors import UserError
 from flows.places import places
-from flows.screen import FAILED, Screen
+from flows.screen import Screen
 
 UsageError: Any = typer.BadParameter.__base__
 """Of whichever click typer stands on; newer ones bring their own."""
+
+INTERRUPTED = 130
+"""What typer makes of a KeyboardInterrupt."""
 
 app = typer.Typer(
     name="vlaloop",
@@ -239,8 +242,7 @@ def main(arguments: list[str] | None = None) -> int:
         command = wrong.ctx.command_path if wrong.ctx else "vlaloop"
         return screen.error(UserError("CLI-001", wrong.format_message(), next_step=f"{command} --help"))
     except (typer.Abort, KeyboardInterrupt):
-        screen.line("stopped; the same command continues")
-        return FAILED
+        return _stopped(screen)
     except UserError as error:
         if screen.debug:
             raise
@@ -250,7 +252,12 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         told = f"{type(error).__name__}: {error}"
         return screen.error(UserError("CLI-999", told, next_step="the same command with --debug shows where"))
-    return int(status or 0)
+    return _stopped(screen) if status == INTERRUPTED else int(status or 0)
+
+
+def _stopped(screen: Screen) -> int:
+    """After Ctrl-C."""
+    return screen.error(UserError("RUN-003", "stopped by Ctrl-C", next_step="the same command continues"))
 
 
 if __name__ == "__main__":

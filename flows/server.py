@@ -5,6 +5,7 @@ A flow made with `loop_flow` can be called anywhere (script, terminal, running n
 
 import inspect
 import logging
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -75,7 +76,23 @@ def prefect_settings(where: Places) -> Iterator[None]:
     }
     prefect_home(where.home).mkdir(parents=True, exist_ok=True)
     with temporary_settings(updates=updates), _quiet_terminal():
+        if updates["api.url"] is None:
+            _start_own_server()
         yield
+
+
+def _start_own_server() -> None:
+    """Prefect would start it by itself, in a terminal's reach: a Ctrl-C would end it before the run could say so.
+
+    A blocked signal stays blocked in the child; SIGTERM, by which Prefect stops it, does not.
+    """
+    from prefect.server.api.server import SubprocessASGIServer  # seconds; a run on the server of `up` needs none of it
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        SubprocessASGIServer().start(timeout=EPHEMERAL_START_S)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

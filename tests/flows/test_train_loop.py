@@ -1,13 +1,17 @@
 """The flow on a real, temporary Prefect server: a finished loop is served stage by stage from the lake."""
 
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 from tasks.catalogue import STAGES
 from tasks.events import read_events
+from tasks.launchers.local import members
+from tests.waiting import eventually
 
 SCRIPT = """
 import sys
@@ -28,3 +32,23 @@ def test_a_finished_loop_answers_from_the_lake(smoke_lake: tuple[Path, Path], tm
     (run_id,) = {path.parent.name for path in home.glob("runs/*/executor.json")}
     cached = [event["stage"] for event in read_events(home, run_id) if event["event"] == "cached"]
     assert cached == list(STAGES)
+
+
+def test_ctrl_c_ends_everything_and_says_so(smoke_lake: tuple[Path, Path], tmp_path: Path, root: Path) -> None:
+    """The terminal sends it to the whole group: to the command, its server and its workers alike."""
+    lake, home = tmp_path / "lake", tmp_path / ".vlaloop"
+    shutil.copytree(smoke_lake[0], lake)
+    shutil.rmtree(lake / "train")
+    command = [sys.executable, "-m", "flows.cli", "run", "smoke", "--json", "--set", "train.num_steps=5000"]
+    command += ["--lake", str(lake), "--home", str(home)]
+    terminal = subprocess.Popen(
+        command, cwd=root, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    eventually(lambda: any(lake.glob("train/*/attempts/*/metrics.jsonl")), 120)
+    (job,) = (json.loads(path.read_text()) for path in lake.glob("train/*/job.json"))
+    os.killpg(terminal.pid, signal.SIGINT)
+    shown, told = terminal.communicate(timeout=40)
+    assert terminal.returncode == 1
+    assert json.loads(shown.splitlines()[-1])["error"]["code"] == "RUN-003"
+    assert "the same command continues" in told and "Traceback" not in told
+    assert not members(job["handle"])
