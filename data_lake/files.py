@@ -1,10 +1,14 @@
 """Files that others may read at any moment: written whole or not at all, and hashed."""
 
 import hashlib
+import json
 import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from errors import UserError
 
 TEMPORARY = ".tmp-"  # prefix of names that a crash may leave; gc removes them
 CHUNK = 1 << 20
@@ -48,6 +52,16 @@ def _sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def read_json(path: Path, *, remedy: str) -> Any:
+    """The content of a JSON file. Raises `UserError` LAKE-080 naming a file that is torn, with `remedy`."""
+    try:
+        return json.loads(path.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(
+            "LAKE-080", f"the file is torn or changed: {error}", where=str(path), next_step=remedy
+        ) from None
 
 
 def sha256(path: Path, *, durable: bool = False) -> str:

@@ -1,6 +1,5 @@
 """Garbage: what neither a record, nor a live lease, nor the snapshot of an unfinished run reaches."""
 
-import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 from data_lake.files import TEMPORARY, tree
 from data_lake.lease import newest
 from data_lake.runs import runs
-from data_lake.store import RECORD
+from data_lake.store import RECORD, read_record
 
 RESERVED = ("datasets", "runs", "registry")  # folders of the lake that hold no slots
 
@@ -58,14 +57,14 @@ def _left_in_slots(lake: Path, needed: set[tuple[str, str]]) -> Iterator[Garbage
                 yield _garbage(slot, "unfinished, and no run waits for it")
             continue
         vouched = _vouched_attempts(slot)
-        for attempt in sorted((slot / "attempts").iterdir()):
+        for attempt in sorted(slot.glob("attempts/*")):
             if attempt.name not in vouched:
                 yield _garbage(attempt, "an attempt that the record does not name")
 
 
 def _vouched_attempts(slot: Path) -> set[str]:
     """Attempts that hold files of the record. A record without files vouches for the attempt that it names."""
-    record = json.loads((slot / RECORD).read_text())
+    record = read_record(slot / RECORD)
     held = {name.split("/")[1] for name in record["files"] if name.startswith("attempts/")}
     return held or {str(record["attempt"])}
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from data_lake.files import put_if_absent
+from data_lake.files import put_if_absent, read_json
 from data_lake.files import replace as replace_file
 
 
@@ -70,7 +70,7 @@ def start_time(pid: int) -> str:
 def newest(folder: Path) -> Holder | None:
     """The present holder of the slot whose lease files lie in `folder`."""
     names = sorted(path for path in folder.glob("*.json")) if folder.exists() else []
-    return Holder(**json.loads(names[-1].read_text())) if names else None
+    return Holder(**read_json(names[-1], remedy="delete the file: the next builder takes over")) if names else None
 
 
 class Lease:

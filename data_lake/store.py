@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from data_lake import identity
-from data_lake.files import put_if_absent, sha256, tree
+from data_lake.files import put_if_absent, read_json, sha256, tree
 from data_lake.lease import Holder, Lease, acquire, newest
-from data_lake.refs import Ref, from_json, to_json
+from data_lake.refs import DatasetRef, Ref, SourceRef, from_json, to_json
+from errors import UserError
 
 RECORD = "record.json"
 REVOKED = "revoked.json"
+WRITTEN = {"stage", "fingerprint", "identity", "attempt", "ref", "files"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +44,7 @@ class Slot:
     def record(self) -> dict[str, Any] | None:
         """What was built here, or None while nothing is finished."""
         path = self.path / RECORD
-        return json.loads(path.read_text()) if path.exists() else None
+        return read_record(path) if path.exists() else None
 
     def ref(self) -> Ref | None:
         record = self.record()
@@ -172,10 +174,19 @@ def records(lake: Path, stage: str | None = None) -> list[dict[str, Any]]:
     """All records of the lake (or of one stage), oldest first. Revoked ones carry `revoked`."""
     found = []
     for path in lake.glob(f"{stage or '*'}/*/{RECORD}"):
-        record = json.loads(path.read_text())
-        revoked = path.parent / REVOKED
-        found.append({**record, "revoked": json.loads(revoked.read_text())} if revoked.exists() else record)
+        record, revoked = read_record(path), path.parent / REVOKED
+        why = {"revoked": read_json(revoked, remedy='write {"why": "…"} into it again')} if revoked.exists() else {}
+        found.append({**record, **why})
     return sorted(found, key=lambda record: record["provenance"]["finished"])
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """A record. Raises `UserError` LAKE-080 for one that is torn: what it vouched for is not known any more."""
+    remedy = "restore the file, or delete it: the stage is then built again"
+    record = read_json(path, remedy=remedy)
+    if not isinstance(record, dict) or not record.keys() >= WRITTEN:
+        raise UserError("LAKE-080", "the file is not a whole record", where=str(path), next_step=remedy)
+    return record
 
 
 def builders(lake: Path) -> dict[str, Holder]:
@@ -218,6 +229,31 @@ def _revocation(siblings: list[dict[str, Any]], new: dict[str, Any]) -> str:
         ):
             return record["revoked"]["why"]
     return ""
+
+
+def require_files(lake: Path, refs: Sequence[Ref]) -> None:
+    """See that what `refs` stand for is still there, by sizes alone. Raises `UserError` LAKE-081 naming what is not."""
+    for ref in refs:
+        if isinstance(ref, SourceRef):  # outside of the lake
+            continue
+        slot = "/".join(ref.uri.split("/")[:2])
+        stage = slot.partition("/")[0]
+        expected = read_record(lake / slot / RECORD)["files"] if (lake / slot / RECORD).exists() else {}
+        sizes = {f"{slot}/{file}": each["size"] for file, each in expected.items()}
+        lost = [file for file, size in sizes.items() if not _has_size(lake / file, size)]
+        folders = [ref.uri, *([f"datasets/{ref.dataset}"] if isinstance(ref, DatasetRef) else [])]
+        lost += [folder for folder in folders if not (lake / folder).exists()]
+        if lost:
+            raise UserError(
+                "LAKE-081",
+                f"files that {stage} made are gone or cut short: {len(lost)}, the first is {lost[0]}",
+                where=str(lake / lost[0]),
+                next_step=f'restore them, or the same command with --rebuild {stage} --why "files lost"',
+            )
+
+
+def _has_size(path: Path, size: int) -> bool:
+    return path.exists() and path.stat().st_size == size
 
 
 def damaged(lake: Path, record: dict[str, Any]) -> list[str]:

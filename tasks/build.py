@@ -14,7 +14,7 @@ from typing import Any
 from data_lake.lease import Holder, TakenOver
 from data_lake.refs import Ref, to_json
 from data_lake.runs import Run
-from data_lake.store import Attempt, Slot, begin, now, reasons, slot_of
+from data_lake.store import Attempt, Slot, begin, now, reasons, require_files, slot_of
 from tasks.code import code_digest
 from tasks.events import StageEvents
 from tasks.runtime import Report, Runtime, Summary
@@ -83,6 +83,7 @@ def build(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Built:
     Run(lake=runtime.lake, run_id=runtime.run_id).touch(slot)
     events = StageEvents(stage=stage.name, slot=slot.fingerprint, runtime=runtime)
     if slot.record() is None:
+        require_files(runtime.lake, refs)
         events.write("start", why=reasons(slot, runtime.label))
         attempt = begin(
             slot, run_id=runtime.run_id, lease_s=runtime.lease_s, on_wait=lambda held: _waiting(events, held)

@@ -79,6 +79,7 @@ def ingest(
 def report(order: Order, path: Path | None, screen: Screen) -> int:
     """Write the page about the newest state of a recipe's loop: one file, no server, no network."""
     from data_lake.refs import from_json
+    from data_lake.store import require_files
     from tasks.lineage import lineage
     from tasks.report import build_report
 
@@ -91,6 +92,7 @@ def report(order: Order, path: Path | None, screen: Screen) -> int:
             "CLI-005", f"nothing of {recipe.name} is built in this lake", where=str(order.where.lake), next_step=command
         )
     chain = lineage(order.where.lake, [from_json(built[-1]["ref"])])
+    require_files(order.where.lake, [from_json(record["ref"]) for record in chain.values()])
     page = build_report(order.where.lake, chain, command=command)
     changed = f"-{built[-1]['fingerprint'][:8]}" if order.changes else ""
     target = path or Path(f"report-{recipe.name}{changed}.html")
