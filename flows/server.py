@@ -21,6 +21,7 @@ from data_lake.lease import newest
 from flows import trace
 from flows.places import Places, places
 from flows.services import ledger
+from flows.services.alive import end_stray_servers, marked_as_mine
 from flows.services.commands import prefect_home
 from tasks.events import read_events
 
@@ -77,20 +78,22 @@ def prefect_settings(where: Places) -> Iterator[None]:
     prefect_home(where.home).mkdir(parents=True, exist_ok=True)
     with temporary_settings(updates=updates), _quiet_terminal():
         if updates["api.url"] is None:
-            _start_own_server()
+            _start_own_server(where)
         yield
 
 
-def _start_own_server() -> None:
+def _start_own_server(where: Places) -> None:
     """Prefect would start it by itself, in a terminal's reach: a Ctrl-C would end it before the run could say so.
 
     A blocked signal stays blocked in the child; SIGTERM, by which Prefect stops it, does not.
     """
     from prefect.server.api.server import SubprocessASGIServer  # seconds; a run on the server of `up` needs none of it
 
+    end_stray_servers(prefect_home(where.home))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        SubprocessASGIServer().start(timeout=EPHEMERAL_START_S)
+        with marked_as_mine():
+            SubprocessASGIServer().start(timeout=EPHEMERAL_START_S)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -164,6 +164,8 @@ def _failure(board: Board, message: str, next_step: str) -> UserError:
     if kind == "UserError":
         return _parsed(told, next_step)
     where = f"stage {failed.stage}" if failed else ""
+    if kind != "Transient":
+        next_step = f"this looks like a mistake in the code or the machine: mend its cause, then {next_step}"
     return UserError("RUN-001", text, where=where, done="finished stages stay finished", next_step=next_step)
 
 

@@ -6,12 +6,15 @@ Standard library only.
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from data_lake.lease import start_time
 
 PROC = Path("/proc")
+OWNER = "VLALOOP_SERVER_OF"  # environment variable: pid and start time of the run that a server serves
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +47,56 @@ def terminate(started: Started, *, grace_s: float) -> bool:
     return True
 
 
+def left_behind(leader: Started, home: Path) -> list[Started]:
+    """Processes of the group that `leader` led and has left by dying, as far as they were started for `home`."""
+    if leader.is_alive():
+        return []
+    return [found for found in _of_home("VLALOOP_HOME", home) if _group(found.pid) == leader.pid]
+
+
+@contextmanager
+def marked_as_mine() -> Iterator[None]:
+    """Processes started meanwhile carry in their environment who started them."""
+    mine = Started.now(os.getpid())
+    os.environ[OWNER] = f"{mine.pid} {mine.since}"
+    try:
+        yield
+    finally:
+        del os.environ[OWNER]
+
+
+def end_stray_servers(prefect_home: Path) -> None:
+    """End the servers of runs that were killed before they could do it themselves."""
+    for found in _of_home("PREFECT_HOME", prefect_home):
+        marks = [each.decode() for each in _variables(found.pid) if each.startswith(f"{OWNER}=".encode())]
+        pid, _, since = marks[0].partition("=")[2].partition(" ") if marks else ("", "", "")
+        if marks and not Started(pid=int(pid), since=since).is_alive():
+            terminate(found, grace_s=5.0)
+
+
+def _of_home(variable: str, home: Path) -> list[Started]:
+    """Living processes of this user whose environment says so."""
+    wanted = f"{variable}={home}".encode()
+    pids = [int(entry.name) for entry in PROC.glob("[0-9]*")] if PROC.is_dir() else []
+    found = [Started.now(pid) for pid in pids if wanted in _variables(pid)]
+    return [each for each in found if each.is_alive()]
+
+
+def _variables(pid: int) -> list[bytes]:
+    """A process's environment; empty when it has ended or belongs to somebody else."""
+    try:
+        return (PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _group(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return 0
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Engine:
     """A process in which Prefect runs one flow run; `home` is the vlaloop home it was started for."""
@@ -68,9 +121,9 @@ def _engine(entry: Path) -> Engine | None:
         command = (entry / "cmdline").read_bytes().split(b"\0")
         if not {b"prefect.engine", b"prefect.flow_engine"} & set(command):
             return None
-        variables = (entry / "environ").read_bytes().decode(errors="replace").split("\0")
-    except OSError:  # it ended meanwhile, or belongs to somebody else
+    except OSError:  # it ended meanwhile
         return None
+    variables = [each.decode(errors="replace") for each in _variables(int(entry.name))]
     found = {name: value for name, _, value in (variable.partition("=") for variable in variables)}
     run_id = found.get("PREFECT__FLOW_RUN_ID")
     if run_id is None or not start_time(int(entry.name)):

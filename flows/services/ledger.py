@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from errors import UserError
 from flows.services.alive import Started
 
 LOOPBACK = "127.0.0.1"
@@ -58,6 +59,13 @@ def read(home: Path) -> Ledger:
         stored = json.loads((home / "services.json").read_text())
     except FileNotFoundError:
         return Ledger()
+    except json.JSONDecodeError as error:
+        raise UserError(
+            "UP-003",
+            f"the list of running services is torn: {error}",
+            where=str(home / "services.json"),
+            next_step="end what still runs of them (pids are in logs/), delete the file, and ./vlaloop up",
+        ) from None
     services = tuple(
         Service(name=row["name"], started=Started(**row["started"]), url=row["url"], log=row["log"])
         for row in stored["services"]

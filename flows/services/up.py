@@ -10,8 +10,8 @@ from errors import UserError
 from flows.api import DIRECT, Json, PrefectApi, Refused
 from flows.places import ROOT, Places
 from flows.services import ledger
-from flows.services.alive import Started, engines, terminate
-from flows.services.commands import DEFAULT_PORTS, POOL, Command, commands
+from flows.services.alive import Started, end_stray_servers, engines, left_behind, terminate
+from flows.services.commands import DEFAULT_PORTS, POOL, Command, commands, prefect_home
 from flows.services.ledger import LOOPBACK, Service
 
 Say = Callable[[str, str], None]
@@ -37,6 +37,7 @@ class Status:
 def up(places: Places, say: Say) -> list[Status]:
     """Start what is missing and apply the deployments. Raises `UserError` UP-001 or UP-002 with the log's end."""
     with ledger.locked(places.home):
+        _clear(places.home, ("prefect", "mlflow"))  # the worker's children may be runs, which the adopter minds
         ports = {name: _port(places.home, name) for name in DEFAULT_PORTS}
         planned = commands(places, ports)
         states = {name: _ensure(places.home, name, planned[name], ports[name]) for name in ("prefect", "mlflow")}
@@ -54,6 +55,7 @@ def up(places: Places, say: Say) -> list[Status]:
 def down(home: Path, say: Say, *, grace_s: float = 20.0) -> list[Status]:
     """Stop what `up` started, and the flow runs that it executes; jobs that those have launched go on."""
     with ledger.locked(home):
+        _clear(home, STOP_ORDER)
         before = ledger.read(home)
         stopped = [_row(service, "stopped" if service.is_alive() else "down") for service in before.services]
         for name in STOP_ORDER:
@@ -94,6 +96,15 @@ def start(home: Path, name: str, command: Command, port: int | None) -> Service:
     service = Service(name=name, started=Started.now(child.pid), url=url, log=str(log))
     ledger.write(home, ledger.read(home).having(service, port))
     return service
+
+
+def _clear(home: Path, names: tuple[str, ...]) -> None:
+    """End what services that died have left behind, and servers of runs that were killed: they hold ports."""
+    known = ledger.read(home)
+    for service in filter(None, map(known.get, names)):
+        for found in left_behind(service.started, home):
+            terminate(found, grace_s=2.0)
+    end_stray_servers(prefect_home(home))
 
 
 def _port(home: Path, name: str) -> int:

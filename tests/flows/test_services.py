@@ -16,10 +16,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from errors import UserError
 from flows.api import DIRECT, PrefectApi
 from flows.places import Places
 from flows.services import ledger
-from flows.services.alive import Started, engines, terminate
+from flows.services.alive import Started, terminate
 from flows.services.commands import commands
 from flows.services.ledger import Ledger, Service
 from flows.services.prefect_app import LocalOnly
@@ -148,23 +149,38 @@ def test_only_this_server_is_local(headers: list[tuple[bytes, bytes]], is_local:
     assert [message.get("status") for message in sent[:1]] == ([] if is_local else [403])
 
 
-def test_engines_are_told_by_command_and_run_id(tmp_path: Path) -> None:
-    program = "import sys, time; sys.argv; time.sleep(60)"
-    env = {**os.environ, "PREFECT__FLOW_RUN_ID": "run-1", "VLALOOP_HOME": str(tmp_path)}
-    engine = subprocess.Popen([sys.executable, "-c", program, "prefect.engine"], env=env)
-    job = subprocess.Popen([sys.executable, "-c", program, "some.worker"], env=env)
+GROUP = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_down_ends_what_a_dead_service_has_left_behind(tmp_path: Path, is_ours: bool) -> None:
+    env = {**os.environ, "VLALOOP_HOME": str(tmp_path) if is_ours else "/elsewhere"}
+    leader = subprocess.Popen(
+        [sys.executable, "-c", GROUP], env=env, start_new_session=True, stdout=subprocess.PIPE, text=True
+    )
+    assert leader.stdout is not None
+    child = Started.now(int(leader.stdout.readline()))
     try:
-        deadline = time.monotonic() + 5
-        found = []
-        while (
-            not found and time.monotonic() < deadline
-        ):  # a fork shows its parent's command until it has become its own
-            found = [each for each in engines() if each.run_id == "run-1"]
-        assert [(each.pid, each.home) for each in found] == [(engine.pid, str(tmp_path))]
+        ledger.write(tmp_path, Ledger(services=(service("mlflow", Started.now(leader.pid)),)))
+        leader.kill()
+        leader.wait()
+        down(tmp_path, silent)
+        assert child.is_alive() is not is_ours
     finally:
-        for each in (engine, job):
-            each.kill()
-            each.wait()
+        leader.kill()
+        if child.is_alive():
+            os.kill(child.pid, signal.SIGKILL)
+
+
+def test_a_torn_ledger_is_named(tmp_path: Path) -> None:
+    (tmp_path / "services.json").write_text('{"serv')
+    with pytest.raises(UserError, match="(?s)UP-003.*services.json"):
+        down(tmp_path, silent)
 
 
 # --- with services ------------------------------------------------------------------------------------------------
