@@ -176,9 +176,10 @@ def check_video(
 
 def _late_rows(episode: Episode, camera: str, span: VideoSpan, times: np.ndarray) -> list[Finding]:
     rows = episode.rows
-    if rows is None or "timestamp" not in rows.column_names or rows["timestamp"].null_count:
+    stamps_TD = vectors(rows["timestamp"]) if rows is not None and "timestamp" in rows.column_names else None
+    if rows is None or stamps_TD is None or not len(times):
         return []
-    last, shown = float(rows["timestamp"][-1].as_py()), float(times[-1]) - span.from_s
+    last, shown = float(stamps_TD[-1, 0]), float(times[-1]) - span.from_s
     if last <= shown + START_S:
         return []
     detail = f"{last:.5f} s, the frame is shown at {shown:.2f} s"

@@ -18,7 +18,7 @@ from data_lake.checks import check_rows, check_video
 from data_lake.findings import Finding, finding
 from data_lake.schema import canonical, rows_digest, vectors
 from data_lake.sources.episode import Episode, Source, SourceCard, VideoSpan, view_name
-from data_lake.sources.files import Unreadable, ensure_present
+from data_lake.sources.files import ODD, Unreadable, describe, ensure_present
 from data_lake.statistics import Moments
 from data_lake.video import VideoIndex, VideoUnreadable, index_video
 
@@ -114,7 +114,7 @@ def examine(
 
 
 def _examined(episode: Episode, card: SourceCard, videos: Videos, tally: Tally) -> Examined:
-    findings = [*episode.findings, *check_rows(episode, card)]
+    findings = [*episode.findings, *_check_rows(episode, card)]
     indexed: dict[str, tuple[VideoSpan, VideoIndex]] = {}
     for camera, span in episode.views.items():
         where: dict[str, Any] = {"episode": episode.source_episode, "camera": camera, "file": card.relative(span.path)}
@@ -142,6 +142,14 @@ def _examined(episode: Episode, card: SourceCard, videos: Videos, tally: Tally) 
     )
     tally.add(examined)
     return examined
+
+
+def _check_rows(episode: Episode, card: SourceCard) -> list[Finding]:
+    """What is said of the rows; where their form defies the checks, that alone."""
+    try:
+        return list(check_rows(episode, card))
+    except ODD as error:
+        return [finding("LAKE-062", describe(error), episode=episode.source_episode, file=episode.file)]
 
 
 def _repeats(episode: Episode, digests: Mapping[str, str], tally: Tally) -> list[Finding]:

@@ -1,7 +1,9 @@
 """Reading a source's files so that what is wrong with one has a code: missing, LFS pointer, no footer, broken."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from errors import UserError
+
+ODD = (AttributeError, KeyError, TypeError, ValueError, OverflowError, pa.ArrowException)
+"""What Python and Arrow raise when a value is not of the expected form."""
 
 LFS_MARK = b"version https://git-lfs"
 PARQUET_MARK = b"PAR1"
@@ -46,9 +51,12 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
         raise Unreadable("LAKE-007", f"{num_bytes:,} bytes")
     try:
         with pq.ParquetFile(path) as file:
-            return file.read(columns=columns)
+            table = file.read(columns=columns)
     except (pa.ArrowException, OSError) as error:
         raise Unreadable("LAKE-022", str(error).splitlines()[0][:200]) from error
+    if twice := [name for name, times in Counter(table.column_names).items() if times > 1]:
+        raise Unreadable("LAKE-019", f"there are several columns {twice[0]!r}")
+    return table
 
 
 def read_meta_json(path: Path) -> dict[str, Any]:
@@ -66,17 +74,31 @@ def read_meta_json(path: Path) -> dict[str, Any]:
 def read_meta_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a JSON-lines file of the metadata. Raises UserError LAKE-004 naming the line."""
     _ensure_meta(path)
-    with path.open(encoding="utf-8") as lines:
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
-                value = json.loads(line)
+                value = json.loads(line.decode())
             except (ValueError, RecursionError) as error:
                 raise unreadable_meta(path, f"not JSON in line {number} ({error})") from error
             if not isinstance(value, dict):
                 raise unreadable_meta(path, f"not a JSON object in line {number}")
             yield value
+
+
+@contextmanager
+def well_formed(path: Path) -> Iterator[None]:
+    """While values of a metadata file are taken apart: what is not of its form becomes UserError LAKE-004."""
+    try:
+        yield
+    except ODD as error:
+        raise unreadable_meta(path, f"not of the form that LeRobot gives it ({describe(error)})") from error
+
+
+def describe(error: Exception) -> str:
+    """The kind and first line of an error that odd values raised."""
+    return f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
 
 
 def read_meta_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:

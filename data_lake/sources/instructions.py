@@ -64,7 +64,7 @@ def instruct(
     """`rows` with a column `task`, the episode's instruction, and what was odd about it.
 
     A row's words are those of its annotation column, else of its task_index, else the episode's first listed
-    task that is language.
+    task that is language. A column `task` of the source's own is kept as `source_task`.
     """
     marks = _marks(rows, words)
     language = [task for task in listed if task not in marks]
@@ -80,4 +80,5 @@ def instruct(
     if longest > MAX_BYTES:
         findings.append(finding("LAKE-030", f"{longest:,} bytes", episode=episode))
         instruction, texts = "", [""] * len(texts)  # not once per row in memory
-    return rows.append_column("task", pa.array(texts, pa.string())), instruction, findings
+    kept = ["source_task" if name == "task" else name for name in rows.column_names]
+    return rows.rename_columns(kept).append_column("task", pa.array(texts, pa.string())), instruction, findings

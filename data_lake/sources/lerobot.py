@@ -1,5 +1,6 @@
 """LeRobot folders of v2.0, v2.1 and v3.0, the GR00T dialect included, and what our own recorder writes."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,15 @@ import pyarrow as pa
 
 from data_lake.findings import Finding, finding
 from data_lake.sources.episode import Episode, Feature, SourceCard
-from data_lake.sources.files import Unreadable, read_meta_json, read_parquet, unreadable_meta
+from data_lake.sources.files import (
+    ODD,
+    Unreadable,
+    describe,
+    read_meta_json,
+    read_parquet,
+    unreadable_meta,
+    well_formed,
+)
 from data_lake.sources.instructions import Vocabulary, instruct, language_columns
 from data_lake.sources.lerobot_meta import metadata_findings
 from data_lake.sources.lerobot_v2 import list_v2
@@ -30,18 +39,21 @@ class LeRobotFolder:
         self._words = Vocabulary(tasks=self._listing.tasks, ignore=ignore_tasks, annotations=annotations)
         self._images = cameras_of(info["features"], "image")
         self._open: JointFile | None = None
+        with well_formed(path / "meta/info.json"):
+            features = {key: _feature(value) for key, value in info["features"].items()}
+            odd = metadata_findings(path, info, version, self._listing)
         self._card = SourceCard(
             root=path,
             format="lerobot",
             version=version,
             fps=float(info["fps"]),
             robot=str(info.get("robot_type") or ""),
-            features={key: _feature(value) for key, value in info["features"].items()},
+            features=features,
             cameras=self._listing.cameras,
             num_episodes=len({listed.episode for listed in self._listing.episodes}),
             instruction_source=next(iter(language_columns(annotations)), "task_index"),
-            declared=info.get("vlaloop") or {},
-            findings=(*findings, *self._listing.findings, *metadata_findings(path, info, version, self._listing)),
+            declared=info["vlaloop"],
+            findings=(*findings, *self._listing.findings, *odd),
         )
 
     @property
@@ -75,6 +87,8 @@ class LeRobotFolder:
             findings += odd
         except Unreadable as error:
             findings.append(finding(error.code, error.detail, episode=number, file=file))
+        except ODD as error:
+            findings.append(finding("LAKE-062", describe(error), episode=number, file=file))
         return Episode(
             source_episode=number,
             rows=rows,
@@ -158,12 +172,15 @@ def _checked(root: Path, info: dict[str, Any]) -> dict[str, Any]:
     """`info` with features and a usable rate. Raises UserError LAKE-004."""
     path = root / "meta/info.json"
     fps = info.get("fps")
-    if not isinstance(fps, int | float) or not fps > 0:
+    if not isinstance(fps, int | float) or isinstance(fps, bool) or not 0 < fps < math.inf:
         raise unreadable_meta(path, f"without a rate (fps is {fps!r})")
     features = info.get("features", {})
     if not isinstance(features, dict) or not all(isinstance(value, dict) for value in features.values()):
         raise unreadable_meta(path, "without a usable `features`")
-    return {**info, "features": features}
+    declared = info.get("vlaloop") or {}
+    if not isinstance(declared, dict):
+        raise unreadable_meta(path, "without a usable `vlaloop` (an object)")
+    return {**info, "features": features, "vlaloop": declared}
 
 
 def _feature(value: Mapping[str, Any]) -> Feature:

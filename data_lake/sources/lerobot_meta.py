@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from data_lake.findings import Finding, finding
-from data_lake.sources.files import read_meta_json
+from data_lake.sources.files import read_meta_json, well_formed
 from data_lake.sources.listing import Listing
 
 _SPLIT = re.compile(r"^(\d+):(\d+)$")
@@ -64,6 +64,7 @@ def _statistics(root: Path, version: str) -> list[Finding]:
     path = root / "meta/stats.json"
     if not path.is_file():
         return [finding("LAKE-053", "no meta/stats.json")]
-    stats = read_meta_json(path)
+    with well_formed(path):
+        stats = {key: dict(value) for key, value in read_meta_json(path).items()}
     without = [key for key in ("observation.state", "action") if key in stats and "count" not in stats[key]]
     return [finding("LAKE-051", ", ".join(without), file="meta/stats.json")] if without else []

@@ -10,7 +10,7 @@ from typing import Any
 
 from data_lake.findings import Finding, finding
 from data_lake.sources.episode import VideoSpan
-from data_lake.sources.files import read_meta_lines, unreadable_meta
+from data_lake.sources.files import read_meta_lines, unreadable_meta, well_formed
 from data_lake.sources.listing import Listed, Listing, cameras_of, fill
 
 _NUMBER = re.compile(r"^episode_(\d+)\.(?:parquet|mp4)$")
@@ -22,14 +22,17 @@ def list_v2(root: Path, info: Mapping[str, Any]) -> Listing:
     """Raises UserError LAKE-004 when meta/episodes.jsonl or meta/tasks.jsonl cannot be read."""
     entries = _episode_entries(root)
     tasks = {}
-    if (root / "meta/tasks.jsonl").exists():
-        tasks = {int(line["task_index"]): str(line["task"]) for line in read_meta_lines(root / "meta/tasks.jsonl")}
+    if (path := root / "meta/tasks.jsonl").exists():
+        with well_formed(path):
+            tasks = {int(line["task_index"]): str(line["task"]) for line in read_meta_lines(path)}
     videos = _by_camera(root / "videos")
     declared = cameras_of(info["features"], "video")
     cameras = tuple(key for key in declared if key in videos) if info["features"] else tuple(sorted(videos))
     data = _by_number(root / "data", "*.parquet")
-    places = _Places(root, info, data, videos)
-    listed = tuple(_listed(entry, places, cameras) for entry in entries)
+    with well_formed(root / "meta/info.json"):
+        places = _Places(root, info, data, videos)
+    with well_formed(root / "meta/episodes.jsonl"):
+        listed = tuple(_listed(entry, places, cameras) for entry in entries)
     findings = [finding("LAKE-045", f"{key}", camera=key) for key in declared if key not in videos]
     findings += places.wrong_templates(entries, cameras)
     numbers = {entry["episode_index"] for entry in entries}

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from data_lake.findings import Finding, finding
 from data_lake.sources.episode import VideoSpan
-from data_lake.sources.files import read_meta_parquet, unreadable_meta
+from data_lake.sources.files import read_meta_parquet, unreadable_meta, well_formed
 from data_lake.sources.listing import Listed, Listing, cameras_of, fill
 
 DATA_PATH = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
@@ -20,20 +20,21 @@ _PARTS = ("stats/", "meta/", "data/", "videos/")
 
 def list_v3(root: Path, info: Mapping[str, Any]) -> Listing:
     """Raises UserError LAKE-004 when the tables under meta/ cannot be read."""
-    entries = _episode_entries(root)
-    declared = cameras_of(info["features"], "video")
-    spans = {key: _spans(root, info, entries, key) for key in declared}
-    cameras = tuple(key for key in declared if any(span.path.is_file() for span in spans[key].values()))
-    findings = [finding("LAKE-045", key, camera=key) for key in declared if key not in cameras]
-    shared: dict[int, list[Finding]] = {}
-    for key in cameras:
-        for item in _overlaps(root, spans[key], key, float(info["fps"])):
-            shared.setdefault(item.episode or 0, []).append(item)
-    listed = []
-    for entry in entries:
-        views = {key: spans[key][entry["episode_index"]] for key in cameras if entry["episode_index"] in spans[key]}
-        listed.append(_listed(root, info, entry, views, shared.get(entry["episode_index"], [])))
-    findings += _tiling(entries) + _unlisted_files(root, listed)
+    with well_formed(root / "meta/episodes"):
+        entries = _episode_entries(root)
+        declared = cameras_of(info["features"], "video")
+        spans = {key: _spans(root, info, entries, key) for key in declared}
+        cameras = tuple(key for key in declared if any(span.path.is_file() for span in spans[key].values()))
+        findings = [finding("LAKE-045", key, camera=key) for key in declared if key not in cameras]
+        shared: dict[int, list[Finding]] = {}
+        for key in cameras:
+            for item in _overlaps(root, spans[key], key, float(info["fps"])):
+                shared.setdefault(item.episode or 0, []).append(item)
+        listed = []
+        for entry in entries:
+            views = {key: spans[key][entry["episode_index"]] for key in cameras if entry["episode_index"] in spans[key]}
+            listed.append(_listed(root, info, entry, views, shared.get(entry["episode_index"], [])))
+        findings += _tiling(entries) + _unlisted_files(root, listed)
     return Listing(episodes=tuple(listed), tasks=_tasks(root), cameras=cameras, findings=tuple(findings))
 
 
