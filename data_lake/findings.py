@@ -112,6 +112,7 @@ CODES: dict[str, Code] = {
     "LAKE-060": _odd("meta/info.json names no codebase_version", "the layout was believed", "add the version"),
     "LAKE-061": _odd("meta/info.json declares no features", "columns were taken as they are", "declare the features"),
     "LAKE-062": _bad("the rows are not of a form that is understood", "write the columns as meta/info.json says"),
+    "LAKE-063": _odd("columns that meta/info.json does not declare", "they are left out", "declare them"),
     "LAKE-070": _lake("a table has another number of rows than the manifest says", _REBUILD),
     "LAKE-071": _lake("the episodes do not tile the frames", _REBUILD),
     "LAKE-072": _lake("an episode names a video that is not there", _REBUILD),

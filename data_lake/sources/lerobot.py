@@ -26,6 +26,9 @@ from data_lake.sources.lerobot_v2 import list_v2
 from data_lake.sources.lerobot_v3 import list_v3
 from data_lake.sources.listing import Listed, Listing, cameras_of
 
+ALWAYS = ("observation.state", "action", "timestamp", "frame_index", "episode_index", "index", "task_index")
+"""Columns whose meaning LeRobot fixes, declared or not."""
+
 
 class LeRobotFolder:
     """Reads by the layout that is there; where `codebase_version` disagrees, that is a finding."""
@@ -83,6 +86,9 @@ class LeRobotFolder:
         try:
             table, unlisted = self._rows(listed, listed_numbers)
             findings += unlisted
+            table, left_out = self._declared(table)
+            if left_out:
+                findings.append(finding("LAKE-063", ", ".join(left_out), episode=number, file=file))
             rows, instruction, odd = instruct(table, listed.tasks, self._words, number)
             findings += odd
         except Unreadable as error:
@@ -116,6 +122,12 @@ class LeRobotFolder:
             strange = sorted(self._open.rows_of.keys() - set(listed_numbers))
             findings = [finding("LAKE-027", episode=number, file=file) for number in strange]
         return self._open.episode(listed.episode), findings
+
+    def _declared(self, table: pa.Table) -> tuple[pa.Table, list[str]]:
+        """The columns that the source declares, and the names of others: episodes must have the same columns."""
+        known = {*self.card.features, *ALWAYS, *self._words.annotations}
+        odd = [name for name in table.column_names if name not in known] if self.card.features else []
+        return table.drop_columns(odd), odd
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

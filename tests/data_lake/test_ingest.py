@@ -112,6 +112,8 @@ def test_another_kind_of_frames_is_refused(v2: Path, tmp_path: Path) -> None:
     other = write_v2(tmp_path / "other", LENGTHS)
     for number, length in enumerate(LENGTHS):
         change_rows(other / f"data/chunk-000/episode_{number:06d}.parquet", next__reward=[0.5] * length)
+    features = json.loads((other / "meta/info.json").read_text())["features"]
+    change_info(other, features=features | {"next.reward": {"dtype": "float64", "shape": [1], "names": None}})
     with pytest.raises(UserError, match="next.reward") as error:
         ingest(other, root)
     assert error.value.code == "LAKE-006" and versions(root) == [1]
