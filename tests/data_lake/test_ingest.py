@@ -13,6 +13,7 @@ from tests.data_lake.crashing_ingest import SPEC
 from tests.data_lake.recordings import (
     CAMERA,
     TASKS,
+    change_info,
     change_rows,
     write_v2,
     write_v3,
