@@ -44,7 +44,7 @@ def _video(file: BinaryIO | BufferedIOBase, where: str) -> Iterator[tuple[InputC
             "DECODE-002",
             f"the video is broken: {error}",
             where=where,
-            next_step="copy the file again; if it stays broken, exclude the episode",
+            next_step="copy the file again, or take the episode out of the source, and ingest into a new data set",
         ) from error
 
 

@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from errors import UserError
+
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout: code, deployments and tests are beside each other."""
 
@@ -19,7 +21,14 @@ class Places:
 
 
 def places(lake: str | Path | None = None, home: str | Path | None = None) -> Places:
-    """`lake`: argument, `VLALOOP_LAKE`, `./lake`. `home`: argument, `VLALOOP_HOME`, `.vlaloop/` beside the lake."""
+    """`lake`: argument, `VLALOOP_LAKE`, `./lake`. `home`: argument, `VLALOOP_HOME`, `.vlaloop/` beside the lake.
+
+    Raises UserError CLI-007 where a file is in the way.
+    """
     chosen = Path(lake or os.environ.get("VLALOOP_LAKE") or "lake").expanduser().resolve()
     state = home or os.environ.get("VLALOOP_HOME")
-    return Places(lake=chosen, home=Path(state).expanduser().resolve() if state else chosen.parent / ".vlaloop")
+    found = Places(lake=chosen, home=Path(state).expanduser().resolve() if state else chosen.parent / ".vlaloop")
+    for path in (found.lake, found.home):
+        if path.exists() and not path.is_dir():
+            raise UserError("CLI-007", "this is a file, not a folder", where=str(path), next_step="name another place")
+    return found

@@ -15,7 +15,7 @@ from tasks.lineage import Record, lineage, recipe_of
 from tasks.promotion import Move, Standing, Version, move, settle
 from tasks.registry import Registry, connect, package, steadily
 from tasks.report import build_report
-from tasks.runtime import Runtime, Summary
+from tasks.runtime import Note, Runtime, Summary
 from tasks.specs import RegisterStage
 
 
@@ -179,6 +179,13 @@ def _promoted(
             published, decisions[-1], before if decisions[-1].alias == "champion" else found.challenger, runtime
         )
 
+    known = {(version.number, version.fingerprint) for version in registry.versions(spec.name)}
+    strange = {
+        each.version for each in registry.audit(spec.name).read() if (each.version, each.fingerprint) not in known
+    }
+    if strange:
+        told = ", ".join(f"v{number}" for number in sorted(strange))
+        runtime.report(Note(text=f"{told} of {spec.name} are in another registry and are not compared with"))
     for earlier in registry.audit(spec.name).read():
         if earlier.fingerprint == published.fingerprint and earlier.action != "rollback":
             settle(registry, spec.name)

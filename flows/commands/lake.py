@@ -11,6 +11,7 @@ from data_lake.store import builders, damaged, records
 from errors import UserError
 from flows.places import Places
 from flows.screen import DONE, FAILED, Screen, seconds, size
+from tasks.catalogue import STAGES
 from tasks.lineage import lineage, recipe_of
 from tasks.promotion import alias_now, audit_log, replay
 
@@ -21,6 +22,8 @@ def ls(where: Places, stage: str | None, screen: Screen) -> int:
     """All refs of the lake (or of one stage), oldest first."""
     from rich.table import Table
 
+    if stage is not None and stage not in STAGES:
+        raise UserError("CLI-003", f"no stage {stage!r}", next_step=f"known: {', '.join(STAGES)}")
     found = records(where.lake, stage)
     drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("slot", "recipe", "built", "took", "what"):
@@ -105,7 +108,7 @@ def _find(where: Places, name: str) -> Json:
 
 def _registered(lake: Path, model: str, wanted: str) -> str:
     """Fingerprint of the slot that registered a version; empty when there is no such one."""
-    number = int(wanted) if wanted.isdigit() else _by_alias(lake, model, wanted)
+    number = int(wanted) if wanted.isdecimal() else _by_alias(lake, model, wanted)
     for record in records(lake, "register"):
         if (record["ref"]["name"], record["ref"]["version"]) == (model, number):
             return record["fingerprint"]

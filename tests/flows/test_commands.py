@@ -84,6 +84,8 @@ def test_ls_and_show_lead_back_to_the_episodes(finished: Path, capsys: Captured)
     refs = answer(finished, capsys, "ls")
     assert len(refs) == 8 and refs[0]["stage"] == "collect"
     assert [ref["stage"] for ref in answer(finished, capsys, "ls", "train")] == ["train"]
+    assert main(["ls", "trian", "--lake", str(finished / "lake")]) == 2
+    assert "no stage 'trian'" in capsys.readouterr().err
     assert main(["ls", "register", "--lake", str(finished / "lake")]) == 0
     assert "now champion" in capsys.readouterr().out
     by_slot = answer(finished, capsys, "show", refs[-1]["slot"])

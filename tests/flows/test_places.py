@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from errors import UserError
 from flows.places import places
 
 
@@ -21,3 +22,11 @@ def test_environment_then_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     given = places(tmp_path / "c", tmp_path / "d")
     assert (given.lake, given.home) == (tmp_path / "c", tmp_path / "d")
     assert given.environment() == {"VLALOOP_LAKE": str(tmp_path / "c"), "VLALOOP_HOME": str(tmp_path / "d")}
+
+
+def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="(?s)CLI-007.*file"):
+        places(tmp_path / "file")
+    with pytest.raises(UserError, match="(?s)CLI-007.*file"):
+        places(tmp_path / "lake", tmp_path / "file")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from errors import UserError
 from model_core.policies.policy import Policy, build_model
 from model_core.transforms import InputTransform
 from tasks.served_model import ServedPolicy
@@ -49,3 +50,28 @@ def test_the_seed_chooses_the_noise(served: ServedPolicy) -> None:
     same, other = served.predict(seen, {"seed": 0}), served.predict(seen, {"seed": 1})
     np.testing.assert_array_equal(served.predict(seen), same)
     assert not np.array_equal(same, other)
+
+
+@pytest.mark.parametrize(
+    ("changes", "params"),
+    [
+        ({}, {"denoise_steps": 0}),
+        ({}, {"denoise_steps": -1}),
+        ({}, {"seed": -1}),
+        ({"proprio": np.zeros((3, 4), np.float32)}, {}),
+        ({"view.top": np.zeros((1, 8, 8, 3), np.uint8)}, {}),
+        ({"instruction": np.array([], str), "proprio": np.zeros((0, 4))}, {}),
+    ],
+)
+def test_half_an_observation_moves_nothing(
+    served: ServedPolicy, changes: dict[str, Any], params: dict[str, Any]
+) -> None:
+    with pytest.raises(UserError, match="SERVE-001"):
+        served.predict(columns(2, "top", "corner") | changes, params)
+
+
+def test_an_empty_batch_or_a_missing_column_is_named(served: ServedPolicy) -> None:
+    with pytest.raises(UserError, match="SERVE-001.*at least one"):
+        served.predict(columns(0, "top"))
+    with pytest.raises(UserError, match="SERVE-001.*'proprio'"):
+        served.predict({"instruction": np.array(["x"])})
