@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from data_lake.findings import Finding, finding
+from data_lake.pictures import PicturesIndex
 from data_lake.schema import is_vector, vectors
-from data_lake.sources.episode import Episode, Feature, SourceCard, VideoSpan
+from data_lake.sources.episode import Episode, Feature, Pictures, SourceCard, VideoSpan
 from data_lake.video import VideoIndex
 
 REQUIRED = ("observation.state", "action")
@@ -172,6 +173,17 @@ def check_video(
     if len(times) != num_rows:
         return [finding("LAKE-011", f"{len(times)} frames, {num_rows} rows", **where)]
     return _late_rows(episode, camera, span, times)
+
+
+def check_pictures(
+    episode: Episode, camera: str, pictures: Pictures, index: PicturesIndex, card: SourceCard
+) -> Sequence[Finding]:
+    """Of one camera that is no video, of an episode whose rows could be read: one picture per row."""
+    assert episode.rows is not None
+    if index.num_frames == episode.rows.num_rows:
+        return []
+    where: dict[str, Any] = {"episode": episode.source_episode, "camera": camera, "file": card.relative(pictures.path)}
+    return [finding("LAKE-011", f"{index.num_frames} pictures, {episode.rows.num_rows} rows", **where)]
 
 
 def _late_rows(episode: Episode, camera: str, span: VideoSpan, times: np.ndarray) -> list[Finding]:

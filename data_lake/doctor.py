@@ -12,6 +12,7 @@ from data_lake import lake_meta
 from data_lake.examine import Tally, examine
 from data_lake.findings import Finding, finding, fold
 from data_lake.sources import open_source
+from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 from data_lake.tables import NAME, TABLES, Manifest, dataset_root, open_table, read_manifest, read_meta
 from errors import UserError
 
@@ -19,9 +20,13 @@ BLOCK = 1 << 20
 
 
 def doctor(
-    source: str, *, lake: Path | None = None, source_format: str = "auto", ignore_tasks: tuple[str, ...] = (),
+    source: str,
+    read: ReadSpec = AS_THE_SOURCE_SAYS,
+    *,
+    lake: Path | None = None,
+    source_format: str = "auto",
     workers: int = 2,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """`{source, format, version, episodes: {in, ok, quarantined}, findings}` of a folder, or of a data set of
     `lake` by its name (or path). Changes nothing. Raises UserError LAKE-002 when there is no such thing."""
     path = Path(source)
@@ -31,7 +36,7 @@ def doctor(
     if not path.exists() and named is not None and (named / "manifests").is_dir():
         return _of_dataset(source, named)
     try:
-        return _of_source(source, path, source_format, ignore_tasks, workers)
+        return _of_source(source, path, read, source_format, workers)
     except UserError as error:
         if error.code != "LAKE-004":
             raise
@@ -52,12 +57,10 @@ def _answer(source: str, kind: str, version: str, counts: tuple[int, int], findi
     }
 
 
-def _of_source(
-    name: str, path: Path, source_format: str, ignore_tasks: tuple[str, ...], workers: int
-) -> dict[str, Any]:
-    source, tally = open_source(path, source_format=source_format, ignore_tasks=ignore_tasks), Tally()
+def _of_source(name: str, path: Path, read: ReadSpec, source_format: str, workers: int) -> dict[str, Any]:
+    source, tally = open_source(path, read, source_format=source_format), Tally()
     findings, num_in, num_ok = [*source.card.findings], 0, 0
-    for examined in examine(source, workers=workers, tally=tally):
+    for examined in examine(source, workers=workers, tally=tally, grippers=read.grippers):
         findings += examined.findings
         num_in += 1
         num_ok += examined.is_ok

@@ -5,7 +5,7 @@ Streams in the source's order; videos are demuxed ahead by threads, each file on
 
 import hashlib
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,26 +14,32 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from data_lake.checks import check_rows, check_video
+from data_lake.checks import check_pictures, check_rows, check_video
 from data_lake.findings import Finding, finding
+from data_lake.grippers import with_open_as_one
+from data_lake.pictures import PicturesIndex, index_pictures
 from data_lake.schema import canonical, rows_digest, vectors
-from data_lake.sources.episode import Episode, Source, SourceCard, VideoSpan, view_name
+from data_lake.sources.episode import Episode, Pictures, Source, SourceCard, VideoSpan, view_name
 from data_lake.sources.files import ODD, Unreadable, describe, ensure_present
+from data_lake.specs import GripperSpec
 from data_lake.statistics import Moments
 from data_lake.video import VideoIndex, VideoUnreadable, index_video
 
 OPEN_INDICES = 64
+Indices = Mapping[str, Future[VideoIndex] | Future[PicturesIndex]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Examined:
-    """rows: canonical, None when the episode is bad. videos: by camera, spans with both ends known."""
+    """rows: canonical, None when the episode is bad. videos: by camera, spans with both ends known. pictures: by
+    camera, those that are no video."""
 
     episode: Episode
     findings: tuple[Finding, ...]
     rows: pa.Table | None = None
     content_hash: str = ""
     videos: Mapping[str, tuple[VideoSpan, VideoIndex]] = field(default_factory=dict)
+    pictures: Mapping[str, tuple[Pictures, PicturesIndex]] = field(default_factory=dict)
 
     @property
     def is_ok(self) -> bool:
@@ -75,13 +81,17 @@ def _ranges(numbers: np.ndarray) -> str:
 
 
 class Videos:
-    """Indices of mp4 files, made by threads ahead of their use and kept while they may be asked for again."""
+    """Indices of mp4 files and pictures, made by threads ahead of their use; those of files are kept while they may
+    be asked for again."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
         self._known: OrderedDict[Path, Future[VideoIndex]] = OrderedDict()
 
-    def expect(self, path: Path) -> Future[VideoIndex]:
+    def expect(self, view: VideoSpan | Pictures) -> Future[VideoIndex] | Future[PicturesIndex]:
+        if isinstance(view, Pictures):
+            return self._pool.submit(index_pictures, view)
+        path = view.path
         if path not in self._known:
             self._known[path] = self._pool.submit(_index, path)
             while len(self._known) > OPEN_INDICES:
@@ -96,52 +106,78 @@ def _index(path: Path) -> VideoIndex:
 
 
 def examine(
-    source: Source, *, workers: int, tally: Tally, check: Callable[[], None] = lambda: None
-) -> Iterator[Examined]:
+    source: Source,
+    *,
+    workers: int,
+    tally: Tally,
+    grippers: tuple[GripperSpec, ...] = (),
+    check: Callable[[], None] = lambda: None,
+) -> Generator[Examined]:
     """Each listed episode once, in order. `check` is called between episodes and may raise."""
     with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
-        videos, ahead = Videos(pool), deque[Episode]()
+        videos, ahead = Videos(pool), deque[tuple[Episode, Indices]]()
         for episode in source.episodes():
-            for span in episode.views.values():
-                videos.expect(span.path)
-            ahead.append(episode)
+            ahead.append((episode, {camera: videos.expect(view) for camera, view in episode.views.items()}))
             if len(ahead) > 2 * workers:
-                yield _examined(ahead.popleft(), source.card, videos, tally)
+                yield _examined(*ahead.popleft(), source.card, grippers, tally)
                 check()
         while ahead:
-            yield _examined(ahead.popleft(), source.card, videos, tally)
+            yield _examined(*ahead.popleft(), source.card, grippers, tally)
             check()
 
 
-def _examined(episode: Episode, card: SourceCard, videos: Videos, tally: Tally) -> Examined:
+def _examined(
+    episode: Episode, indices: Indices, card: SourceCard, grippers: tuple[GripperSpec, ...], tally: Tally
+) -> Examined:
     findings = [*episode.findings, *_check_rows(episode, card)]
-    indexed: dict[str, tuple[VideoSpan, VideoIndex]] = {}
-    for camera, span in episode.views.items():
-        where: dict[str, Any] = {"episode": episode.source_episode, "camera": camera, "file": card.relative(span.path)}
+    videos: dict[str, tuple[VideoSpan, VideoIndex]] = {}
+    pictures: dict[str, tuple[Pictures, PicturesIndex]] = {}
+    for camera, view in episode.views.items():
+        where: dict[str, Any] = {"episode": episode.source_episode, "camera": camera, "file": card.relative(view.path)}
         try:
-            index = videos.expect(span.path).result()
+            index = indices[camera].result()
         except Unreadable as error:
             findings.append(finding(error.code, error.detail, **where))
         except VideoUnreadable as error:
             findings.append(finding("LAKE-023", str(error), **where))
+        except ODD as error:
+            findings.append(finding("LAKE-031", describe(error), **where))
         else:
-            if episode.rows is not None and episode.rows.num_rows:
-                findings += check_video(episode, camera, span, index, card)
-                to_s = span.to_s if span.to_s is not None else episode.rows.num_rows / card.fps
-                indexed[camera] = (VideoSpan(path=span.path, from_s=span.from_s, to_s=to_s), index)
+            if episode.rows is None or not episode.rows.num_rows:
+                continue
+            if isinstance(view, Pictures) and isinstance(index, PicturesIndex):
+                findings += check_pictures(episode, camera, view, index, card)
+                pictures[camera] = (view, index)
+            elif isinstance(view, VideoSpan) and isinstance(index, VideoIndex):
+                findings += check_video(episode, camera, view, index, card)
+                to_s = view.to_s if view.to_s is not None else episode.rows.num_rows / card.fps
+                videos[camera] = (VideoSpan(path=view.path, from_s=view.from_s, to_s=to_s), index)
     if episode.rows is None or any(item.severity == "error" for item in findings):
         return Examined(episode=episode, findings=tuple(findings))
-    rows = canonical(episode.rows)
-    digests = {key: index.digest(span.from_s, span.to_s or 0.0, card.fps) for key, (span, index) in indexed.items()}
+    rows, odd = with_open_as_one(canonical(episode.rows), grippers, episode)
+    findings += odd
+    if any(item.severity == "error" for item in odd):
+        return Examined(episode=episode, findings=tuple(findings))
+    digests = {key: index.digest(span.from_s, span.to_s or 0.0, card.fps) for key, (span, index) in videos.items()}
+    digests |= {key: index.sha256 for key, (_, index) in pictures.items()}
     findings += _repeats(episode, digests, tally)
-    whole = hashlib.sha256(rows_digest(rows, card.fps).encode())
-    for camera in sorted(digests):
-        whole.update(f"\n{view_name(camera)} {digests[camera]}".encode())
     examined = Examined(
-        episode=episode, findings=tuple(findings), rows=rows, content_hash=whole.hexdigest(), videos=indexed
+        episode=episode,
+        findings=tuple(findings),
+        rows=rows,
+        content_hash=_content_hash(rows, digests, card.fps),
+        videos=videos,
+        pictures=pictures,
     )
     tally.add(examined)
     return examined
+
+
+def _content_hash(rows: pa.Table, digests: Mapping[str, str], fps: float) -> str:
+    whole = hashlib.sha256(rows_digest(rows, fps).encode())
+    for camera in sorted(digests):
+        whole.update(f"\n{view_name(camera)} {digests[camera]}".encode())
+    return whole.hexdigest()
 
 
 def _check_rows(episode: Episode, card: SourceCard) -> list[Finding]:

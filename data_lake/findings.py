@@ -45,7 +45,7 @@ CODES: dict[str, Code] = {
     "LAKE-008": _bad("a Git LFS pointer, not the file itself", "run `git lfs pull` in the source"),
     "LAKE-009": _bad("the data file is missing", _COPY),
     "LAKE-010": _bad("the video file is missing", _COPY),
-    "LAKE-011": _bad("the video does not have one frame per row", "check which video belongs to the episode"),
+    "LAKE-011": _bad("the camera does not have one frame per row", "check which pictures belong to the episode"),
     "LAKE-012": _bad("the metadata's length is not the number of rows", "correct the length in the metadata"),
     "LAKE-013": _bad("the video span lies past the end of its file", "correct the span or the file index"),
     "LAKE-014": _bad("the video span overlaps that of another episode", "correct the span or the file index"),
@@ -71,11 +71,14 @@ CODES: dict[str, Code] = {
     ),
     "LAKE-029": _bad("a camera is stored as images in parquet", "encode the camera as video first"),
     "LAKE-030": _bad("the instruction is longer than 4,096 bytes", "shorten the task in the metadata"),
+    "LAKE-031": _bad("the pictures of a camera cannot be read", "record uint8 RGB images of one size"),
     "LAKE-032": _bad("video frames are not at the rate of the rows", "re-encode the video at the declared fps"),
     "LAKE-033": _odd(
         "the same video stands under several episodes", "they are ingested as they are", "check the recording"
     ),
     "LAKE-034": _lake("not a name for a data set", "use letters, digits, `.`, `-` and `_`"),
+    "LAKE-035": _lake("the source does not say all that must be known", "set the field that is named"),
+    "LAKE-036": _lake("the source says something else than the recipe", "set the field to what the source says"),
     "LAKE-040": _odd("codebase_version disagrees with the layout", "the layout was believed", "correct meta/info.json"),
     "LAKE-041": _odd("total_videos is wrong", "files were counted instead", "correct meta/info.json"),
     "LAKE-042": _odd("total_chunks is wrong", "folders were counted instead", "correct meta/info.json"),
@@ -103,6 +106,10 @@ CODES: dict[str, Code] = {
     ),
     "LAKE-053": _odd("there are no statistics", "statistics are computed anew", "nothing needs to be done"),
     "LAKE-054": _odd("totals in meta/info.json are wrong", "episodes and rows were counted", "correct meta/info.json"),
+    "LAKE-055": _odd(
+        "a gripper never changes its state", "it is ingested as it is", "check the values declared as open and closed"
+    ),
+    "LAKE-056": _bad("a gripper's values lie outside those declared", "declare its values when open and when closed"),
     "LAKE-058": _odd("timestamps leave gaps", "rows were given frame_index / fps", "cut the episode at its gaps"),
     "LAKE-059": _odd(
         "a row points at a task that its episode does not list",

@@ -10,7 +10,8 @@ from typing import Any
 
 from data_lake import lake_meta
 from data_lake.files import replace
-from data_lake.ingest import MEANT, Ingested
+from data_lake.ingest import Ingested
+from data_lake.meaning import MEANT
 from data_lake.refs import SourceRef
 from data_lake.specs import IngestSpec
 from data_lake.tables import Manifest, read_manifest, read_meta

@@ -3,7 +3,9 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +16,18 @@ from data_lake.examine import Examined, Tally, examine
 from data_lake.files import replace
 from data_lake.findings import Finding, fold
 from data_lake.fitting import fits, same_embodiment, same_kind
+from data_lake.meaning import MEANT, meaning_of
+from data_lake.pictures import lossless_mp4
 from data_lake.schema import features_of, frames_of, lake_name
 from data_lake.sources import open_source
-from data_lake.sources.episode import Source, view_name
+from data_lake.sources.episode import Source, VideoSpan, view_name
 from data_lake.specs import IngestSpec
 from data_lake.tables import Manifest, Writer, read_meta
+from data_lake.video import VideoIndex, index_bytes
 from errors import Transient, UserError
 
 TRIES = 100  # of rival writers, each of which got an episode in
 
-
-MEANT = ("colour_order", "image_orientation", "action_mode", "fps", "render_every", "instruction_source")
 OnProgress = Callable[[int, int, dict[str, float]], None]  # episodes done, of how many, figures
 
 
@@ -85,7 +88,8 @@ def ingest_source(
     before committing. Raises UserError LAKE-001 when no episode is sound, LAKE-005 and LAKE-006 when they do not fit.
     """
     unchanged()
-    source = open_source(path, source_format=spec.format, ignore_tasks=spec.ignore_tasks)
+    source = open_source(path, spec.read, source_format=spec.format)
+    meaning = meaning_of(source.card, spec.read)
     same_embodiment(source, spec)
     for _ in range(TRIES):
         done = _begin(dataset_root, label or path.name)
@@ -93,9 +97,9 @@ def ingest_source(
         if not done.entries:
             raise _nothing(source, done)
         unchanged()
-        manifest = done.writer.base if not done.added else _commit(done, source, spec)
+        manifest = done.writer.base if not done.added else _commit(done, source, spec, meaning)
         if manifest is not None:
-            return _written(done, manifest, source, spec, out_dir)
+            return _written(done, manifest, source, spec, meaning, out_dir)
     raise Transient(f"{TRIES} other writers appended to {dataset_root.name} first")
 
 
@@ -109,15 +113,17 @@ def _read(
     check: Callable[[], None],
 ) -> None:
     num_frames, total = 0, source.card.num_episodes
-    for number, examined in enumerate(examine(source, workers=workers, tally=done.tally, check=check), start=1):
-        done.findings += examined.findings
-        if examined.rows is None:
-            done.bad.append(examined)
-        else:
-            fits(examined, dims, spec)
-            _append(done, examined, source)
-            num_frames += examined.rows.num_rows
-        on_progress(number, total, {"frames": num_frames, "quarantined": len(done.bad)})
+    episodes = examine(source, workers=workers, tally=done.tally, grippers=spec.read.grippers, check=check)
+    with closing(episodes):  # its threads end before an error is told
+        for number, examined in enumerate(episodes, start=1):
+            done.findings += examined.findings
+            if examined.rows is None:
+                done.bad.append(examined)
+            else:
+                fits(examined, dims, spec)
+                _append(done, examined, source)
+                num_frames += examined.rows.num_rows
+            on_progress(number, total, {"frames": num_frames, "quarantined": len(done.bad)})
 
 
 def _begin(root: Path, label: str) -> _Pass:
@@ -153,8 +159,8 @@ def _append(done: _Pass, examined: Examined, source: Source) -> None:
     same_kind(source, writer.root.name, done.info or {"features": done.features, "fps": source.card.fps}, features)
     done.features = {**features, **done.features}
     views = {}
-    for camera, (span, index) in examined.videos.items():
-        place = writer.add_video(camera, span.path, index)
+    for camera, (span, index, content) in _videos(examined, source.card.fps).items():
+        place = writer.add_video(camera, content, index)
         shown = lake_meta.video_feature(height=index.height, width=index.width, codec=index.codec, fps=source.card.fps)
         done.features.setdefault(camera, shown)
         views[view_name(camera)] = {
@@ -184,6 +190,16 @@ def _append(done: _Pass, examined: Examined, source: Source) -> None:
     done.entries.append(entry)
 
 
+def _videos(examined: Examined, fps: float) -> dict[str, tuple[VideoSpan, VideoIndex, Callable[[], bytes]]]:
+    """By camera the span, the index and what reads the bytes of its video; pictures are made into one, losslessly."""
+    found = {camera: (span, index, span.path.read_bytes) for camera, (span, index) in examined.videos.items()}
+    for camera, (pictures, index) in examined.pictures.items():
+        content = lossless_mp4(pictures.frames(), fps)
+        span = VideoSpan(path=pictures.path, from_s=0.0, to_s=index.num_frames / fps)
+        found[camera] = (span, index_bytes(content), partial(bytes, content))
+    return found
+
+
 def _plain(extra: Mapping[str, Any]) -> dict[str, Any]:
     """What JSON can hold of what the source says beside."""
     return {key: value for key, value in extra.items() if isinstance(value, str | int | float | bool | None)}
@@ -210,7 +226,7 @@ def _nothing(source: Source, done: _Pass) -> UserError:
     )
 
 
-def _commit(done: _Pass, source: Source, spec: IngestSpec) -> Manifest | None:
+def _commit(done: _Pass, source: Source, spec: IngestSpec, meaning: dict[str, Any]) -> Manifest | None:
     card = source.card
     moments = dict(lake_meta.moments_of(json.loads(done.meta[lake_meta.STATS]))) if done.meta else {}
     dotted = {lake_name(name): name for name in done.features}
@@ -232,32 +248,15 @@ def _commit(done: _Pass, source: Source, spec: IngestSpec) -> Manifest | None:
         lake_meta.INFO: json.dumps(info, indent=1).encode(),
         lake_meta.STATS: json.dumps(lake_meta.stats_json(moments)).encode(),
         lake_meta.TASKS: lake_meta.parquet_bytes(lake_meta.tasks_table(done.tasks)),
-        lake_meta.EPISODES: lake_meta.parquet_bytes(
-            lake_meta.episodes_table(known, done.added, meaning_of(source, spec))
-        ),
+        lake_meta.EPISODES: lake_meta.parquet_bytes(lake_meta.episodes_table(known, done.added, meaning)),
     }
     return done.writer.commit(meta, num_episodes=len(done.ledger))
 
 
-def meaning_of(source: Source, spec: IngestSpec) -> dict[str, Any]:
-    """What pixels and numbers mean: as the recorder wrote it down, else as the spec declares it."""
-    declared = source.card.declared
-    return {  # MEANT is identity; where the pixels came from is told beside it
-        "colour_order": declared.get("colour_order", spec.colour_order),
-        "image_orientation": declared.get("image_orientation", spec.image_orientation),
-        "action_mode": declared.get("action_mode", spec.action_mode),
-        "fps": source.card.fps,
-        "render_every": declared.get("render_every", 1),
-        "instruction_source": source.card.instruction_source,
-        "scene": declared.get("scene"),
-        "simulator": declared.get("simulator"),
-        "seeds": declared.get("seeds"),
-    }
-
-
-def _written(done: _Pass, manifest: Manifest, source: Source, spec: IngestSpec, out_dir: Path) -> Ingested:
+def _written(
+    done: _Pass, manifest: Manifest, source: Source, spec: IngestSpec, meaning: dict[str, Any], out_dir: Path
+) -> Ingested:
     findings = fold([*source.card.findings, *done.findings, *done.tally.findings()])
-    meaning = meaning_of(source, spec)
     contents = [(entry["source_episode"], entry["content_hash"]) for entry in done.entries]
     meant = {name: meaning[name] for name in MEANT}
     identity = {"episodes": contents, "meaning": meant, "embodiment": spec.embodiment}

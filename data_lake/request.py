@@ -76,10 +76,17 @@ def check_request(view: DatasetView, request: Request) -> None:
             where="preprocess.heldout_episodes",
             next_step="choose among the episodes that were ingested; quarantined ones are not there",
         )
+    if view.meaning["action_mode"] is None and any(request.layout["delta_mask"]):
+        raise UserError(
+            "PREP-005",
+            f"nothing says whether the actions are absolute, and {view.embodiment} is learnt as changes of the state",
+            where="ingest.read.action_mode",
+            next_step="set it to absolute or delta",
+        )
     if view.meaning["action_mode"] == "delta" and any(request.layout["delta_mask"]):
         raise UserError(
             "PREP-005",
             f"the actions are changes already, and {view.embodiment} would subtract the state once more",
-            where="ingest.action_mode",
+            where="ingest.read.action_mode",
             next_step="declare the embodiment's delta_mask as all False for this data, or action_mode absolute",
         )

@@ -7,7 +7,7 @@ commits the pinned fragments plus its own, so what an earlier crash or a rival l
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -140,8 +140,8 @@ class Writer:
         if self._pending_bytes >= FRAGMENT_BYTES:
             self._flush_frames()
 
-    def add_video(self, key: str, path: Path, index: VideoIndex) -> Place:
-        """The bytes of `path` as they are, once per camera and content."""
+    def add_video(self, key: str, read: Callable[[], bytes], index: VideoIndex) -> Place:
+        """An mp4 as it is, once per camera and content. `read` gives its bytes; called only where it is new."""
         known = self._places.get((key, index.sha256))
         if known is not None:
             return known
@@ -158,7 +158,7 @@ class Writer:
                 "kf_indices": index.keyframes,
                 "kf_positions": index.keyframe_bytes,
                 "sha256": index.sha256,
-                "video_bytes": path.read_bytes(),
+                "video_bytes": read(),
             }
         )
         self.num_videos += 1

@@ -1,9 +1,11 @@
 """What an mp4 holds, without decoding it: packets and their digests, frame times, keyframes, boxes."""
 
 import hashlib
+import io
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import av
 import av.error
@@ -47,23 +49,22 @@ class VideoIndex:
         return hashlib.sha256(np.ascontiguousarray(self.packets[inside]).tobytes()).hexdigest()
 
 
-def movie_box(path: Path) -> tuple[int, int]:
+def movie_box(file: BinaryIO, num_bytes: int) -> tuple[int, int]:
     """(offset, size) of the top-level `moov` box (ISO/IEC 14496-12). Raises VideoUnreadable when the boxes do
     not fill the file exactly or none is the movie."""
-    num_bytes, place, found = path.stat().st_size, 0, None
-    with path.open("rb") as file:
-        while place + 8 <= num_bytes:
-            file.seek(place)
-            size, kind = struct.unpack(">I4s", file.read(8))
-            if size == 1:
-                size = struct.unpack(">Q", file.read(8).ljust(8, b"\0"))[0]
-            elif size == 0:
-                size = num_bytes - place
-            if size < 8 or place + size > num_bytes:
-                raise VideoUnreadable(f"box {kind!r} at byte {place:,} ends past the file's {num_bytes:,} bytes")
-            if kind == b"moov":
-                found = (place, size)
-            place += size
+    place, found = 0, None
+    while place + 8 <= num_bytes:
+        file.seek(place)
+        size, kind = struct.unpack(">I4s", file.read(8))
+        if size == 1:
+            size = struct.unpack(">Q", file.read(8).ljust(8, b"\0"))[0]
+        elif size == 0:
+            size = num_bytes - place
+        if size < 8 or place + size > num_bytes:
+            raise VideoUnreadable(f"box {kind!r} at byte {place:,} ends past the file's {num_bytes:,} bytes")
+        if kind == b"moov":
+            found = (place, size)
+        place += size
     if found is None:
         raise VideoUnreadable("no movie box (the recorder was killed, or this is no mp4)")
     return found
@@ -71,10 +72,21 @@ def movie_box(path: Path) -> tuple[int, int]:
 
 def index_video(path: Path) -> VideoIndex:
     """Demux `path` once. Raises VideoUnreadable when it cannot be demuxed to its end."""
-    moov = movie_box(path)
+    with path.open("rb") as file:
+        return _index(file, path.stat().st_size, file_digest(path))
+
+
+def index_bytes(content: bytes) -> VideoIndex:
+    """As `index_video`, of an mp4 in memory."""
+    return _index(io.BytesIO(content), len(content), hashlib.sha256(content).hexdigest())
+
+
+def _index(file: BinaryIO, num_bytes: int, sha256: str) -> VideoIndex:
+    moov = movie_box(file, num_bytes)
+    file.seek(0)
     shown, packets, keys = [], [], []
     try:
-        with av.open(str(path)) as container:
+        with av.open(file, mode="r") as container:
             if not container.streams.video:
                 raise VideoUnreadable("no video stream")
             stream = container.streams.video[0]
@@ -95,8 +107,8 @@ def index_video(path: Path) -> VideoIndex:
     shown_at = np.asarray(shown) - origin
     times = np.sort(shown_at)
     return VideoIndex(
-        sha256=file_digest(path),
-        num_bytes=path.stat().st_size,
+        sha256=sha256,
+        num_bytes=num_bytes,
         codec=name,
         height=height,
         width=width,

@@ -14,11 +14,11 @@ from typing import Any
 import av
 import numpy as np
 
+from data_lake.pictures import LosslessVideo
 from model_core.sim.rollout import Frame
 
 MARKER = "episode.json"  # written last: without it the episode does not exist
 ROWS = "rows.npz"
-LOSSLESS = {"qp": "0", "preset": "ultrafast", "g": "80"}
 LEVELS = 256
 
 
@@ -102,42 +102,6 @@ def read_episode(folder: Path) -> Episode | None:
 
 def _size(path: Path) -> int | None:
     return path.stat().st_size if path.exists() else None
-
-
-class LosslessVideo:
-    """An mp4 of H.264 in RGB at quantiser 0: decoding gives back the pixels that went in."""
-
-    def __init__(self, path: Path, fps: float) -> None:
-        self._container = av.open(path, "w")
-        self._fps = Fraction(fps).limit_denominator(1000)
-        self._stream: Any = None
-        self._last: av.VideoFrame | None = None
-        self._num_frames = 0
-
-    def add(self, pixels: np.ndarray | None) -> None:
-        """Append (H, W, 3) uint8 RGB, or the last frame again."""
-        if pixels is not None:
-            self._last = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format="rgb24")
-        if self._last is None:
-            raise ValueError("the first frame of a video has no picture")
-        if self._stream is None:
-            self._stream = self._open(self._last.width, self._last.height)
-        self._last.pts = self._num_frames
-        self._last.time_base = 1 / self._fps
-        self._container.mux(self._stream.encode(self._last))
-        self._num_frames += 1
-
-    def close(self) -> None:
-        if self._stream is not None:
-            self._container.mux(self._stream.encode(None))
-        self._container.close()
-
-    def _open(self, width: int, height: int) -> Any:
-        stream = self._container.add_stream("libx264rgb", rate=self._fps, options=LOSSLESS)
-        stream.width, stream.height, stream.pix_fmt = width, height, "rgb24"
-        stream.codec_context.thread_count = 1  # workers already fill the cores
-        stream.codec_context.time_base = 1 / self._fps
-        return stream
 
 
 def write_watchable(path: Path, frames: list[np.ndarray], fps: float) -> None:

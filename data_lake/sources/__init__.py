@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from data_lake.sources.episode import Episode, Source
+from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 from errors import UserError
 from lookup import lookup
 
@@ -12,7 +13,7 @@ SOURCES = {
 }
 
 
-def open_source(path: Path, *, source_format: str = "auto", ignore_tasks: tuple[str, ...] = ()) -> Source:
+def open_source(path: Path, read: ReadSpec = AS_THE_SOURCE_SAYS, *, source_format: str = "auto") -> Source:
     """The source at `path`. Raises UserError LAKE-002 when no format knows it, NAME-001 for an unknown format."""
     if not path.exists():
         raise UserError(
@@ -24,7 +25,7 @@ def open_source(path: Path, *, source_format: str = "auto", ignore_tasks: tuple[
     for name in SOURCES if source_format == "auto" else (source_format,):
         adapter = lookup(SOURCES, name, "source format")
         if source_format != "auto" or adapter.recognises(path):
-            return adapter(path, ignore_tasks=ignore_tasks)
+            return adapter(path, read)
     raise UserError(
         "LAKE-002",
         f"not a source that is understood (known formats: {', '.join(sorted(SOURCES))})",
@@ -33,6 +34,6 @@ def open_source(path: Path, *, source_format: str = "auto", ignore_tasks: tuple[
     )
 
 
-def episodes(path: Path, *, source_format: str = "auto", ignore_tasks: tuple[str, ...] = ()) -> Iterator[Episode]:
+def episodes(path: Path, read: ReadSpec = AS_THE_SOURCE_SAYS, *, source_format: str = "auto") -> Iterator[Episode]:
     """The episodes of the source at `path`, streaming."""
-    return open_source(path, source_format=source_format, ignore_tasks=ignore_tasks).episodes()
+    return open_source(path, read, source_format=source_format).episodes()

@@ -1,13 +1,15 @@
 """What every source gives, whatever its format: a card that declares, and episodes that stream."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from data_lake.findings import Finding
+from errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +31,17 @@ class VideoSpan:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Pictures:
+    """An episode's frames of one camera that are no video: one (H, W, 3) uint8 array per row, as the source has them.
+
+    frames: reads them anew at each call, one at a time; raises Unreadable or one of ODD for what cannot be read.
+    """
+
+    path: Path
+    frames: Callable[[], Iterator[np.ndarray]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Episode:
     """One demonstration. `source_episode` is the source's own number: a key, never a position.
 
@@ -41,7 +54,7 @@ class Episode:
     source_episode: int
     rows: pa.Table | None
     instruction: str = ""
-    views: Mapping[str, VideoSpan] = field(default_factory=dict)
+    views: Mapping[str, VideoSpan | Pictures] = field(default_factory=dict)
     file: str | None = None
     length: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -50,8 +63,9 @@ class Episode:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceCard:
-    """What a source declares of all its episodes. cameras: keys that have files. declared: what our own
-    recorder wrote beside the format (render_every, scene, …). findings: about the source as a whole."""
+    """What a source declares of all its episodes. cameras: keys that have files. declared: what its recorder
+    wrote beside the format, by_format: what the format itself settles (colour_order, …: see `meaning_of`).
+    findings: about the source as a whole."""
 
     root: Path
     format: str
@@ -63,6 +77,7 @@ class SourceCard:
     num_episodes: int
     instruction_source: str
     declared: Mapping[str, Any] = field(default_factory=dict)
+    by_format: Mapping[str, Any] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
     def relative(self, path: Path) -> str:
@@ -71,10 +86,11 @@ class SourceCard:
 
 
 class Source(Protocol):
-    """A recording format: built as `Source(path, ignore_tasks=(...))`, it streams; nothing is read ahead.
+    """A recording format: built as `Source(path, read)`, it streams; nothing is read ahead.
 
-    Constructing raises UserError when the metadata cannot be read. `episodes` yields each listed episode
-    exactly once; one that cannot be read is yielded with its findings and without rows.
+    read: what the files do not say of themselves. Constructing raises UserError when the metadata cannot be read,
+    LAKE-035 (see `asked`) when `read` lacks what this source needs. `episodes` yields each listed episode exactly
+    once; one that cannot be read is yielded with its findings and without rows.
     """
 
     @property
@@ -84,6 +100,17 @@ class Source(Protocol):
 
     @staticmethod
     def recognises(path: Path) -> bool: ...
+
+
+def asked(path: Path, field_name: str, why: str, choices: str) -> UserError:
+    """LAKE-035: this source needs `ingest.read.<field_name>`. choices: what it may be, as a person would type it."""
+    return UserError(
+        "LAKE-035",
+        f"the source does not say {why}",
+        where=str(path),
+        done="nothing was read",
+        next_step=f"set ingest.read.{field_name} to {choices}; nothing is guessed",
+    )
 
 
 def view_name(camera: str) -> str:

@@ -25,6 +25,7 @@ from data_lake.sources.lerobot_meta import metadata_findings
 from data_lake.sources.lerobot_v2 import list_v2
 from data_lake.sources.lerobot_v3 import list_v3
 from data_lake.sources.listing import Listed, Listing, cameras_of
+from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 
 ALWAYS = ("observation.state", "action", "timestamp", "frame_index", "episode_index", "index", "task_index")
 """Columns whose meaning LeRobot fixes, declared or not."""
@@ -33,13 +34,13 @@ ALWAYS = ("observation.state", "action", "timestamp", "frame_index", "episode_in
 class LeRobotFolder:
     """Reads by the layout that is there; where `codebase_version` disagrees, that is a finding."""
 
-    def __init__(self, path: Path, *, ignore_tasks: tuple[str, ...] = ()) -> None:
+    def __init__(self, path: Path, read: ReadSpec = AS_THE_SOURCE_SAYS) -> None:
         info = read_meta_json(path / "meta/info.json")
         version, findings = detect_version(path, info)
         info = _checked(path, info)
         self._listing: Listing = list_v3(path, info) if version == "v3.0" else list_v2(path, info)
         annotations = _annotations(path)
-        self._words = Vocabulary(tasks=self._listing.tasks, ignore=ignore_tasks, annotations=annotations)
+        self._words = Vocabulary(tasks=self._listing.tasks, ignore=read.ignore_tasks, annotations=annotations)
         self._images = cameras_of(info["features"], "image")
         self._open: JointFile | None = None
         with well_formed(path / "meta/info.json"):
@@ -56,6 +57,7 @@ class LeRobotFolder:
             num_episodes=len({listed.episode for listed in self._listing.episodes}),
             instruction_source=next(iter(language_columns(annotations)), "task_index"),
             declared=info["vlaloop"],
+            by_format={"colour_order": "rgb", "image_orientation": "upright"},  # what a player shows
             findings=(*findings, *self._listing.findings, *odd),
         )
 

@@ -5,7 +5,7 @@ Run with `--set ingest.source=PATH`. Without a simulator the policy registers as
 
 from dataclasses import replace
 
-from data_lake.specs import IngestSpec, PackSpec, PreprocessSpec
+from data_lake.specs import IngestSpec, PackSpec, PreprocessSpec, ReadSpec
 from flows.recipe import LoopRecipe
 from flows.recipes.tiny import RECIPE as TINY
 from model_core.specs import EvaluateSpec, InputSpec
@@ -14,7 +14,11 @@ from tasks.specs import GateSpec
 RECIPE = LoopRecipe(
     name="gr1",
     collect=None,
-    ingest=IngestSpec(dataset="gr1", embodiment="gr1", ignore_tasks=("valid",)),
+    ingest=IngestSpec(
+        dataset="gr1",
+        embodiment="gr1",
+        read=ReadSpec(ignore_tasks=("valid",), action_mode="absolute"),
+    ),
     preprocess=PreprocessSpec(sample_stride=1, heldout_episodes=(4,)),
     policy=replace(
         TINY.policy,

@@ -22,7 +22,7 @@ def test_json_has_the_keys_that_other_tools_read() -> None:
         "camera": "front",
         "row": 4,
         "file": "a.mp4",
-        "message": "the video does not have one frame per row: 9 frames, 10 rows",
+        "message": "the camera does not have one frame per row: 9 frames, 10 rows",
         "fix": CODES["LAKE-011"].fix,
     }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from data_lake.head import look_at_head, take_head
+from data_lake.specs import ReadSpec
 from errors import UserError
 from tests.data_lake.crashing_ingest import SPEC
 from tests.data_lake.recordings import write_v2
@@ -52,7 +53,7 @@ def test_the_digest_follows_content_not_place(lake: Path, tmp_path: Path) -> Non
 
 def test_unlike_meanings_are_refused(lake: Path, tmp_path: Path) -> None:
     folder = write_v2(tmp_path / "bgr", (5,))
-    ingest(folder, lake / "datasets" / "cart", replace(SPEC, colour_order="bgr"))
+    ingest(folder, lake / "datasets" / "cart", replace(SPEC, read=ReadSpec(colour_order="bgr")))
     with pytest.raises(UserError) as refused:
         look_at_head(lake, "lake:cart")
     assert refused.value.code == "LAKE-006" and "colour_order" in refused.value.message

@@ -24,7 +24,7 @@ def test_nothing_but_orphans_is_found(tmp_path: Path) -> None:
     write_video(video, [colour(1, frame) for frame in range(6)])
     for _ in range(2):
         writer = Writer(root)
-        writer.add_video("front", video, index_video(video))
+        writer.add_video("front", video.read_bytes, index_video(video))
         writer.add_frames(rows(writer.num_frames, 4))
         writer.commit({"info.json": b"{}"}, num_episodes=1)
     one, other = Writer(root), Writer(root)

@@ -7,6 +7,7 @@ import pytest
 
 from data_lake.sources import SOURCES, episodes, open_source
 from data_lake.sources.episode import view_name
+from data_lake.specs import ReadSpec
 from errors import UserError
 from lookup import lookup
 from tests.data_lake.recordings import CAMERA, TASKS, write_v2, write_v3
@@ -36,7 +37,7 @@ def test_three_episodes_come_back(name: str, record: Callable[[Path], Path], tmp
     path = record(tmp_path)
     adapter = lookup(SOURCES, name, "source format")
     assert adapter.recognises(path) and not adapter.recognises(tmp_path)
-    source = adapter(path, ignore_tasks=())
+    source = adapter(path, ReadSpec())
     assert source.card.num_episodes == 3 and source.card.findings == ()
     found = list(source.episodes())
     assert [item.source_episode for item in found] == [0, 1, 2]

@@ -106,8 +106,8 @@ def test_videos_are_stored_as_they_came_and_once(tmp_path: Path) -> None:
     root = tmp_path / "cart"
     for _ in range(2):
         writer = Writer(root)
-        places = [writer.add_video("front", path, index_video(path)) for path in (*paths, paths[0])]
-        places.append(writer.add_video("wrist", paths[0], index_video(paths[0])))
+        places = [writer.add_video("front", path.read_bytes, index_video(path)) for path in (*paths, paths[0])]
+        places.append(writer.add_video("wrist", paths[0].read_bytes, index_video(paths[0])))
         assert [(place.chunk_index, place.file_index) for place in places] == [(0, 0), (0, 1), (0, 0), (0, 0)]
         writer.add_frames(rows(writer.num_frames, 1))
         writer.commit({"info.json": b"{}"}, num_episodes=1)

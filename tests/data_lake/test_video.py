@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from data_lake.video import VideoUnreadable, index_video, movie_box
+from data_lake.video import VideoUnreadable, index_bytes, index_video
 from tests.data_lake.recordings import FPS, SIZE, colour, join_videos, write_video
 
 
@@ -53,5 +53,6 @@ def test_a_cut_video_is_unreadable(parts: list[Path], tmp_path: Path) -> None:
 def test_what_is_no_video(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.mp4"
     path.write_bytes(content)
-    with pytest.raises(VideoUnreadable):
-        movie_box(path)
+    for look in (lambda: index_video(path), lambda: index_bytes(content)):
+        with pytest.raises(VideoUnreadable):
+            look()

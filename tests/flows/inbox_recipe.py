@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from data_lake.specs import ReadSpec
 from flows.recipes.gr1 import RECIPE as GR1
 from model_core.embodiments import Embodiment
 
@@ -21,7 +22,9 @@ CART = Embodiment(
 RECIPE = replace(
     GR1,
     name="cart",
-    ingest=replace(GR1.ingest, dataset="cart", embodiment="tests.flows.inbox_recipe:CART", ignore_tasks=()),
+    ingest=replace(
+        GR1.ingest, dataset="cart", embodiment="tests.flows.inbox_recipe:CART", read=ReadSpec(action_mode="absolute")
+    ),
     preprocess=replace(GR1.preprocess, heldout_episodes=(2,)),
     policy=replace(GR1.policy, inputs=replace(GR1.policy.inputs, views=("front",))),
 )

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from data_lake.pictures import LosslessVideo
 from data_lake.sources import open_source
 from tasks.lerobot_folder import FolderLayout, _numbers, _pictures, write_folder
-from tasks.recorder import Episode, LosslessVideo
+from tasks.recorder import Episode
 
 LAYOUT = FolderLayout(
     fps=80.0,

@@ -7,8 +7,9 @@ import av
 import numpy as np
 import pytest
 
+from data_lake.pictures import LosslessVideo
 from model_core.sim.rollout import Frame
-from tasks.recorder import MARKER, ROWS, EpisodeWriter, LosslessVideo, read_episode, write_watchable
+from tasks.recorder import MARKER, ROWS, EpisodeWriter, read_episode, write_watchable
 
 
 def pictures(num: int, seed: int = 0) -> np.ndarray:

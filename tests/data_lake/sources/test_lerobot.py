@@ -8,6 +8,7 @@ import pytest
 
 from data_lake.sources.episode import Episode
 from data_lake.sources.lerobot import LeRobotFolder
+from data_lake.specs import ReadSpec
 from errors import UserError
 from tests.data_lake.recordings import (
     CAMERA,
@@ -219,7 +220,7 @@ def test_a_mark_never_becomes_a_prompt(v2: Path) -> None:
 def test_annotations_that_nobody_declares_are_not_believed(v2: Path) -> None:
     """Copied columns may point into another task list."""
     (groot(v2) / "meta/modality.json").unlink()
-    source = LeRobotFolder(v2, ignore_tasks=("valid",))
+    source = LeRobotFolder(v2, ReadSpec(ignore_tasks=("valid",)))
     assert [item.instruction for item in source.episodes()] == [TASKS[0], TASKS[1], TASKS[0]]
     assert source.card.instruction_source == "task_index"
 
