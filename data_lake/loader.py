@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from data_lake.packing import Packing, assign
+from data_lake.balance import assign
+from data_lake.packing import Packing
 from data_lake.samples import Batch, SampleTable
 
 AHEAD = 2  # batches that may lie ready or be in the making
@@ -29,17 +29,12 @@ class Loader:
         self.seed = seed
         self.rows_per_step = rows_per_step
         self.input_wait_s = 0.0
-        self._length_of: np.ndarray | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_length_of": None}
 
     def rows(self, step: int, rank: int = 0, world: int = 1) -> list[np.ndarray]:
         """Sample ids of each row that this rank takes in a step, balanced by tokens and squared lengths."""
-        rows = self.packing.rows(self.seed, step, self.rows_per_step)
-        if world == 1:
-            return rows
-        return [rows[place] for place in assign([self._lengths(row) for row in rows], world)[rank]]
+        ids_N, lengths_N, ends_R = self.packing.members(self.seed, step, self.rows_per_step)
+        rows = np.split(ids_N, ends_R[:-1])
+        return rows if world == 1 else [rows[place] for place in assign(lengths_N, ends_R, world)[rank]]
 
     def batch(self, step: int, rank: int = 0, world: int = 1) -> Batch:
         """The batch of a step for this rank, read now."""
@@ -62,11 +57,3 @@ class Loader:
                 yield found
         finally:
             pool.shutdown(cancel_futures=True)
-
-    def _lengths(self, ids: np.ndarray) -> np.ndarray:
-        """Token lengths of samples (N,)."""
-        if self._length_of is None:
-            length_of = np.zeros(int(self.packing.ids.max()) + 1, np.int64)
-            length_of[self.packing.ids] = np.repeat(self.packing.lengths_C, self.packing.counts_C)
-            self._length_of = length_of
-        return self._length_of[ids]

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from data_lake.patterns import Pattern, plan
-from data_lake.permutation import Permutation, derive_key
+from data_lake.permutation import Permutations, derive_key
 from errors import UserError
 
 
@@ -41,7 +41,9 @@ class Packing:
     """capacity: tokens of a row. lengths_C, counts_C: of the length classes, descending, and samples in each.
 
     Pattern p has the entries entries_P1[p] to entries_P1[p + 1], each a class and how many of it go into one
-    row, and is used for rows_P[p] rows. ids: sample ids, class after class, ascending inside a class.
+    row, and is used for rows_P[p] rows; first_E: where in its class the places of an entry begin. Samples of a
+    class lie in runs of neighbouring ids: run u begins with id firsts_U[u] and ends before place ends_U[u],
+    counted over all classes; ids ascend inside a class.
     """
 
     capacity: int
@@ -51,8 +53,10 @@ class Packing:
     entries_P1: np.ndarray
     class_E: np.ndarray
     number_E: np.ndarray
+    first_E: np.ndarray
     rows_P: np.ndarray
-    ids: np.ndarray
+    firsts_U: np.ndarray
+    ends_U: np.ndarray
 
     @property
     def num_rows(self) -> int:
@@ -61,7 +65,12 @@ class Packing:
 
     @property
     def num_samples(self) -> int:
-        return len(self.ids)
+        return int(self.ends_U[-1]) if len(self.ends_U) else 0
+
+    @property
+    def ids(self) -> np.ndarray:
+        """All samples (N,), class after class."""
+        return _expand(self.firsts_U, np.diff(self.ends_U, prepend=0))[1]
 
     @property
     def num_tokens(self) -> int:
@@ -73,57 +82,53 @@ class Packing:
         return self.num_tokens / (self.num_rows * self.capacity) if self.num_rows else 1.0
 
     def rows(self, seed: int, step: int, rows_per_step: int) -> list[np.ndarray]:
-        """Sample ids (int64) of each packed row of a training step.
+        """Sample ids (int64) of each packed row of a training step; see `members`."""
+        ids_N, _, ends_R = self.members(seed, step, rows_per_step)
+        return np.split(ids_N, ends_R[:-1])
+
+    def members(self, seed: int, step: int, rows_per_step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The samples of a step, row after row: ids_N and lengths_N (N,) int64, and where each row ends (R,).
 
         Global row g = step * rows_per_step + i is row g % num_rows of epoch g // num_rows: epochs follow one
         another without remainder. Raises UserError PACK-003 when there is nothing to pack.
         """
         if not self.num_rows:
             raise UserError("PACK-003", "the packing is empty: no training sample", next_step="check heldout_episodes")
-        wanted = np.arange(step * rows_per_step, (step + 1) * rows_per_step)
-        epochs, places = np.divmod(wanted, self.num_rows)
-        found: list[np.ndarray] = []
-        for epoch in np.unique(epochs):
-            order = Permutation(size=self.num_rows, key=derive_key(seed, int(epoch), "rows"))
-            found.extend(self._members(seed, int(epoch), order.forward(places[epochs == epoch])))
-        return found
+        epochs_R, places_R = np.divmod(np.arange(step * rows_per_step, (step + 1) * rows_per_step), self.num_rows)
+        parts = []
+        for epoch in range(epochs_R[0], epochs_R[-1] + 1):
+            order = Permutations(
+                sizes_C=np.array([self.num_rows]), names_C=np.zeros(1, int), key=derive_key(seed, epoch, "rows")
+            )
+            here_R = places_R[epochs_R == epoch]
+            parts.append(self._members(seed, epoch, order.forward(np.zeros_like(here_R), here_R)))
+        ids_N, lengths_N, sizes_R = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return ids_N, lengths_N, np.cumsum(sizes_R)
 
-    def _members(self, seed: int, epoch: int, rows_R: np.ndarray) -> list[np.ndarray]:
-        """Ids of some rows of an epoch: the patterns say how many of each class, permutations which ones."""
+    def _members(self, seed: int, epoch: int, rows_R: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Ids and lengths of the samples in some rows of an epoch, and how many each row has: the patterns say how
+        many of each class, permutations which ones."""
         ends_P = np.cumsum(self.rows_P)
         patterns_R = np.searchsorted(ends_P, rows_R, side="right")
         uses_R = rows_R - (ends_P - self.rows_P)[patterns_R]
+        row_F, entry_F = _expand(self.entries_P1[patterns_R], np.diff(self.entries_P1)[patterns_R])
+        number_F, class_F = self.number_E[entry_F], self.class_E[entry_F]
+        from_F = self.first_E[entry_F] + uses_R[row_F] * number_F
+        of_N, place_N = _expand(from_F, number_F)
+        class_N = class_F[of_N]
+        shuffles = Permutations(sizes_C=self.counts_C, names_C=self.lengths_C, key=derive_key(seed, epoch, "classes"))
         starts_C = np.cumsum(self.counts_C) - self.counts_C
-        first_E = self._first_places()
-        per_row: list[list[np.ndarray]] = [[] for _ in rows_R]
-        row_F, entry_F = [], []  # one per (row, entry)
-        for row, pattern in enumerate(patterns_R):
-            entries = range(self.entries_P1[pattern], self.entries_P1[pattern + 1])
-            row_F += [row] * len(entries)
-            entry_F += entries
-        classes_F = self.class_E[entry_F]
-        for c in np.unique(classes_F):
-            shuffle = Permutation(
-                size=int(self.counts_C[c]), key=derive_key(seed, epoch, "class", int(self.lengths_C[c]))
-            )
-            here = np.flatnonzero(classes_F == c)
-            numbers = self.number_E[[entry_F[f] for f in here]]
-            firsts = first_E[[entry_F[f] for f in here]] + uses_R[[row_F[f] for f in here]] * numbers
-            places = np.concatenate([first + np.arange(number) for first, number in zip(firsts, numbers, strict=True)])
-            ids = self.ids[starts_C[c] + shuffle.forward(places)]
-            for f, part in zip(here, np.split(ids, np.cumsum(numbers)[:-1]), strict=True):
-                per_row[row_F[f]].append(part)
-        return [np.concatenate(parts) for parts in per_row]
+        ids_N = self._ids(starts_C[class_N] + shuffles.forward(class_N, place_N))
+        sizes_R = np.bincount(row_F, weights=number_F, minlength=len(rows_R)).astype(np.int64)
+        return ids_N, self.lengths_C[class_N], sizes_R
 
-    def _first_places(self) -> np.ndarray:
-        """Where in its class the places of each entry begin (E,): those of earlier patterns come before."""
-        sizes_E = self.number_E * np.repeat(self.rows_P, np.diff(self.entries_P1))
-        order = np.argsort(self.class_E, kind="stable")
-        running = np.cumsum(sizes_E[order]) - sizes_E[order]
-        starts_C = np.cumsum(self.counts_C) - self.counts_C
-        first_E = np.empty_like(sizes_E)
-        first_E[order] = running - starts_C[self.class_E[order]]
-        return first_E
+    def _ids(self, places_N: np.ndarray) -> np.ndarray:
+        """The samples at these places, counted over all classes."""
+        if len(self.firsts_U) == self.num_samples:  # every run is one sample: nothing to search
+            return self.firsts_U[places_N]
+        runs_N = np.searchsorted(self.ends_U, places_N, side="right")
+        begins_N = np.where(runs_N > 0, self.ends_U[runs_N - 1], 0)
+        return self.firsts_U[runs_N] + places_N - begins_N
 
     def fill_by_row(self) -> list[tuple[float, int]]:
         """(fill, number of rows), fullest first."""
@@ -135,10 +140,12 @@ class Packing:
         return sorted(total.items(), reverse=True)
 
     def save(self, folder: Path) -> str:
-        """Write classes.npz and packed.json; give back the digest of what they say."""
+        """Write runs.npz and packed.json; give back the digest of what they say."""
         described = self._described()
-        digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode() + self.ids.tobytes()).hexdigest()
-        np.savez(folder / "classes.npz", ids=self.ids, lengths=self.lengths_C, counts=self.counts_C)
+        digest = hashlib.sha256(
+            json.dumps(described, sort_keys=True).encode() + self.firsts_U.tobytes() + self.ends_U.tobytes()
+        ).hexdigest()
+        np.savez(folder / "runs.npz", firsts=self.firsts_U, ends=self.ends_U)
         figures = {
             "num_rows": self.num_rows,
             "num_samples": self.num_samples,
@@ -170,8 +177,8 @@ class Packing:
     def load(cls, folder: Path) -> "Packing":
         """Read what `save` wrote."""
         described = json.loads((folder / "packed.json").read_text())
-        with np.load(folder / "classes.npz", allow_pickle=False) as arrays:
-            ids = arrays["ids"]
+        with np.load(folder / "runs.npz", allow_pickle=False) as arrays:
+            runs = arrays["firsts"], arrays["ends"]
         tokens = TokenCount(
             tokens_per_view=described["tokens_per_view"],
             state_tokens=described["state_tokens"],
@@ -179,7 +186,7 @@ class Packing:
         )
         patterns = [(tuple((c, n) for c, n in p["members"]), p["rows"]) for p in described["patterns"]]
         lengths, counts = (np.array(described[name], np.int64) for name in ("lengths", "counts"))
-        return _packing(described["tokens_per_row"], tokens, lengths, counts, patterns, ids)
+        return _packing(described["tokens_per_row"], tokens, lengths, counts, patterns, runs)
 
 
 def _packing(
@@ -188,63 +195,78 @@ def _packing(
     lengths_C: np.ndarray,
     counts_C: np.ndarray,
     patterns: Sequence[Pattern],
-    ids: np.ndarray,
+    runs: tuple[np.ndarray, np.ndarray],
 ) -> Packing:
-    entries = [entry for members, _ in patterns for entry in members]
+    entries = np.array([entry for members, _ in patterns for entry in members], np.int64).reshape(-1, 2)
+    entries_P1 = np.cumsum([0, *(len(members) for members, _ in patterns)])
+    rows_P = np.array([rows for _, rows in patterns], np.int64)
     return Packing(
         capacity=capacity,
         tokens=tokens,
         lengths_C=lengths_C,
         counts_C=counts_C,
-        entries_P1=np.cumsum([0, *(len(members) for members, _ in patterns)]),
-        class_E=np.array([c for c, _ in entries], np.int64),
-        number_E=np.array([number for _, number in entries], np.int64),
-        rows_P=np.array([rows for _, rows in patterns], np.int64),
-        ids=ids,
+        entries_P1=entries_P1,
+        class_E=entries[:, 0],
+        number_E=entries[:, 1],
+        first_E=_first_places(entries[:, 0], entries[:, 1] * np.repeat(rows_P, np.diff(entries_P1)), counts_C),
+        rows_P=rows_P,
+        firsts_U=runs[0],
+        ends_U=runs[1],
     )
 
 
+def _first_places(class_E: np.ndarray, sizes_E: np.ndarray, counts_C: np.ndarray) -> np.ndarray:
+    """Where in its class the places of each entry begin (E,): those of earlier patterns come before."""
+    order = np.argsort(class_E, kind="stable")
+    running = np.cumsum(sizes_E[order]) - sizes_E[order]
+    starts_C = np.cumsum(counts_C) - counts_C
+    first_E = np.empty_like(sizes_E)
+    first_E[order] = running - starts_C[class_E[order]]
+    return first_E
+
+
+def _expand(firsts: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ranges [first, first + count) end to end: which range each value is of, and the values."""
+    of = np.repeat(np.arange(len(counts)), counts)
+    return of, np.arange(len(of)) + (firsts - np.cumsum(counts) + counts)[of]
+
+
 def pack_samples(ids: np.ndarray, lengths: np.ndarray, *, capacity: int, tokens: TokenCount) -> Packing:
-    """Pack samples `ids` (N,) of `lengths` (N,) tokens into rows of `capacity`.
+    """Pack samples `ids` (N,), ascending, of `lengths` (N,) tokens into rows of `capacity`.
 
     Raises UserError PACK-001 for a sample that no row can hold, naming it. No sample at all is fine.
     """
     ids, lengths = np.asarray(ids, np.int64), np.asarray(lengths, np.int64)
-    too_long = np.flatnonzero(lengths > capacity)
+    begins = np.flatnonzero((np.diff(ids, prepend=-2) != 1) | (np.diff(lengths, prepend=-1) != 0))
+    if 2 * len(begins) > len(ids):  # runs so short that searching them costs more than they save
+        begins = np.arange(len(ids))
+    counts = np.diff(begins, append=len(ids))
+    return pack_runs(ids[begins], counts, lengths[begins], capacity=capacity, tokens=tokens)
+
+
+def pack_runs(
+    firsts_U: np.ndarray, counts_U: np.ndarray, lengths_U: np.ndarray, *, capacity: int, tokens: TokenCount
+) -> Packing:
+    """As `pack_samples`, of runs of neighbouring samples with equal lengths, such as those of an episode: first id,
+    number of samples and length of each (U,). Memory and time follow the number of runs, not of samples."""
+    too_long = np.flatnonzero(lengths_U > capacity)
     if too_long.size:
-        first, worst = too_long[0], too_long[np.argmax(lengths[too_long])]
+        first, worst = too_long[0], too_long[np.argmax(lengths_U[too_long])]
         raise UserError(
             "PACK-001",
-            f"{too_long.size} sample(s) are longer than a row of {capacity} tokens",
-            where=f"sample {ids[first]}: {lengths[first]} tokens; the longest, sample {ids[worst]}: {lengths[worst]}",
-            next_step=f"set pack.tokens_per_row to {lengths[worst]} or more",
+            f"{counts_U[too_long].sum()} sample(s) are longer than a row of {capacity} tokens",
+            where=f"sample {firsts_U[first]}: {lengths_U[first]} tokens; "
+            f"the longest, sample {firsts_U[worst]}: {lengths_U[worst]}",
+            next_step=f"set pack.tokens_per_row to {lengths_U[worst]} or more",
         )
-    negative_C, class_N, counts_C = np.unique(-lengths, return_inverse=True, return_counts=True)
-    patterns = plan((-negative_C).tolist(), counts_C.tolist(), capacity)
-    ordered = ids[np.lexsort((ids, class_N))]
-    return _packing(capacity, tokens, -negative_C, counts_C.astype(np.int64), patterns, ordered)
+    counts_L = np.bincount(lengths_U, weights=counts_U, minlength=capacity + 1).astype(np.int64)
+    lengths_C = np.flatnonzero(counts_L)[::-1]
+    patterns = plan(lengths_C.tolist(), counts_L[lengths_C].tolist(), capacity)
+    order_U = np.argsort(_narrow(capacity - lengths_U, capacity), kind="stable")
+    runs = firsts_U[order_U], np.cumsum(counts_U[order_U])
+    return _packing(capacity, tokens, lengths_C, counts_L[lengths_C], patterns, runs)
 
 
-def assign(row_lengths: Sequence[np.ndarray], world: int) -> list[list[int]]:
-    """Which rows each rank takes: (world,) lists of row positions, ascending.
-
-    row_lengths: token lengths of the samples in each row. Longest processing time first: rows by cost (tokens
-    and squared lengths, each relative to its mean), each to the rank with the least so far among those with
-    fewer than ceil(rows / world). Raises UserError PACK-002 when a rank would get none.
-    """
-    if len(row_lengths) < world:
-        raise UserError(
-            "PACK-002",
-            f"{len(row_lengths)} rows a step for {world} ranks: some would have nothing",
-            next_step=f"set train.rows_per_step to {world} or more, or use fewer processes",
-        )
-    tokens = np.array([row.sum() for row in row_lengths], np.float64)
-    squares = np.array([(row.astype(np.float64) ** 2).sum() for row in row_lengths])
-    costs = tokens / tokens.mean() + squares / squares.mean()
-    most = -(-len(row_lengths) // world)
-    loads, taken = [0.0] * world, [[] for _ in range(world)]
-    for row in np.lexsort((np.arange(len(costs)), -costs)).tolist():
-        rank = min((r for r in range(world) if len(taken[r]) < most), key=lambda r: (loads[r], r))
-        loads[rank] += float(costs[row])
-        taken[rank].append(row)
-    return [sorted(rows) for rows in taken]
+def _narrow(values: np.ndarray, largest: int) -> np.ndarray:
+    """In 16 bits where they fit: those numpy sorts by radix, ten times faster."""
+    return values.astype(np.uint16) if largest < 2**16 else values

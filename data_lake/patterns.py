@@ -4,6 +4,7 @@ Two planners, and the one with fewer rows wins: best fill by subset sums (the lo
 that fill the rest exactly), and first fit decreasing, the classic, as the floor.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 
 Members = tuple[tuple[int, int], ...]  # (class, how many of it in one row), classes ascending
@@ -34,36 +35,42 @@ def best_fill(lengths: Sequence[int], counts: Sequence[int], capacity: int) -> l
     The first patterns of an opening class take half of the rows that the counts allow: then a class meets
     several sets of others, not always the same.
     """
-    left = dict(enumerate(counts))
+    left = list(counts)
+    by_tokens = sorted((-count * length, c) for c, (count, length) in enumerate(zip(counts, lengths, strict=True)))
     patterns: list[Pattern] = []
-    opened: dict[int, int] = {}
-    while left:
-        opener = min(left)
-        left[opener] -= 1
-        members = _companions(lengths, left, capacity - lengths[opener])
-        left[opener] += 1
-        members[opener] = members.get(opener, 0) + 1
-        rows = min(left[c] // number for c, number in members.items())
-        opened[opener] = opened.get(opener, 0) + 1
-        if opened[opener] <= HALVED:
-            rows = (rows + 1) // 2
-        for c, number in members.items():
-            left[c] -= number * rows
-            if not left[c]:
-                del left[c]
-        patterns.append((tuple(sorted(members.items())), rows))
+    for opener, length in enumerate(lengths):
+        opened = 0
+        while left[opener]:
+            left[opener] -= 1
+            members = _companions(lengths, left, by_tokens, capacity - length)
+            left[opener] += 1
+            members[opener] = members.get(opener, 0) + 1
+            rows = min(left[c] // number for c, number in members.items())
+            opened += 1
+            if opened <= HALVED:
+                rows = (rows + 1) // 2
+            for c, number in members.items():
+                del by_tokens[bisect_left(by_tokens, (-left[c] * lengths[c], c))]
+                left[c] -= number * rows
+                if left[c]:
+                    insort(by_tokens, (-left[c] * lengths[c], c))
+            patterns.append((tuple(sorted(members.items())), rows))
     return _merged(patterns)
 
 
-def _companions(lengths: Sequence[int], left: dict[int, int], gap: int) -> dict[int, int]:
+def _companions(
+    lengths: Sequence[int], left: Sequence[int], by_tokens: Sequence[tuple[int, int]], gap: int
+) -> dict[int, int]:
     """How many of which classes fill `gap` best, by subset sums kept as the bits of one integer.
 
     Bit s of `reach` says that some companions are s tokens long together. Classes with most tokens left come
-    first, so that none is left over at the end; each enters in chunks of 1, 2, 4, … items.
+    first (by_tokens), so that none is left over at the end; each enters in chunks of 1, 2, 4, … items.
     """
     full, reach = 1 << gap, 1
     chunks: list[tuple[int, int, int]] = []  # class, items, reach before this chunk
-    for c in sorted(left, key=lambda c: (-left[c] * lengths[c], c)):
+    for _, c in by_tokens:
+        if reach & full:
+            break
         items, chunk = min(left[c], gap // lengths[c]), 1
         while items and not reach & full:
             chunk = min(chunk, items)
@@ -71,8 +78,6 @@ def _companions(lengths: Sequence[int], left: dict[int, int], gap: int) -> dict[
             reach |= (reach << (lengths[c] * chunk)) & (2 * full - 1)
             items -= chunk
             chunk *= 2
-        if reach & full:
-            break
     members: dict[int, int] = {}
     target = reach.bit_length() - 1
     for c, items, before in reversed(chunks):

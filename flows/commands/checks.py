@@ -16,7 +16,7 @@ from flows.places import ROOT, Places
 from flows.screen import DONE, FAILED, Screen
 
 ALL_RESULT = ROOT / "benchmarks" / "results" / "test-all.json"
-NO_BENCH = ("__init__", "reporting")
+NO_BENCH = ("__init__", "reporting", "peer")
 
 
 def test(everything: bool, arguments: list[str], screen: Screen) -> int:
@@ -46,7 +46,7 @@ def bench(where: Places, name: str, screen: Screen) -> int:
     if name not in known:
         raise UserError("CLI-006", f"no benchmark {name!r}", next_step=f"known: {', '.join(known)}")
     screen.line(f"bench {name}: may take minutes; raw samples go to benchmarks/results")
-    found = pkgutil.resolve_name(f"benchmarks.{name}:main")(where.lake, where.home)
+    found = pkgutil.resolve_name(f"benchmarks.{name.replace('-', '_')}:main")(where.lake, where.home)
     for target in found["targets"]:
         mark = "met" if target["met"] else "NOT met"
         value = "–" if target["value"] is None else f"{target['value']:.4g}"
@@ -58,7 +58,8 @@ def bench(where: Places, name: str, screen: Screen) -> int:
 
 def benchmarks() -> list[str]:
     """Names of the benchmarks, a module each."""
-    return sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem not in NO_BENCH)
+    found = (path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem not in NO_BENCH)
+    return sorted(stem.replace("_", "-") for stem in found)
 
 
 def _keep(report: Path, counts: dict[str, float]) -> None:

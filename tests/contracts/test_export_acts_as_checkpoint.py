@@ -28,5 +28,8 @@ def test_the_registered_policy_acts_as_the_checkpoint(
     steps = built.records["evaluate"]["identity"]["spec"]["evaluate"]["denoise_steps"]
     expected = trained.act(seen, np.repeat(noise[None], len(seen), axis=0), steps)
     found = served.predict(columns, params={"seed": 0, "denoise_steps": steps})
-    spread = np.abs(expected - expected.mean(axis=0)).mean()
-    assert 0 < np.abs(found - expected).mean() < 0.05 * spread
+    another = np.random.default_rng(1).standard_normal(trained.action_shape, np.float32)
+    apart = ((trained.act(seen, np.repeat(another[None], len(seen), axis=0), steps) - expected) ** 2).mean()
+    assert 0 < ((found - expected) ** 2).mean() < 0.01 * apart
+    distance_FE = np.abs(found[:, None] - expected[None, :]).mean(axis=(2, 3))
+    assert distance_FE.argmin(axis=1).tolist() == list(range(len(seen))), "each acts on its own observation"

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_lake.packing import Packing, TokenCount, assign, pack_samples
+from data_lake.packing import Packing, TokenCount, pack_runs, pack_samples
 from errors import UserError
 
 TOKENS = TokenCount(tokens_per_view=16, state_tokens=1, action_horizon=16)
@@ -41,18 +42,6 @@ def test_resuming_is_one_integer(lengths: list[int], seed: int, step: int, per_s
     together = packing.rows(seed, step, per_step)
     alone = [packing.rows(seed, step * per_step + i, 1)[0] for i in range(per_step)]
     assert [row.tolist() for row in together] == [row.tolist() for row in alone]
-
-
-@given(lengths=length_lists, seed=st.integers(0, 100), step=st.integers(0, 1000), per_step=st.integers(3, 12))
-@settings(max_examples=100, deadline=None)
-def test_the_same_samples_for_any_world_size(lengths: list[int], seed: int, step: int, per_step: int) -> None:
-    rows = packed(lengths).rows(seed, step, per_step)
-    of = [np.array([lengths[id_] for id_ in row]) for row in rows]
-    for world in (1, 2, 3):
-        shares = assign(of, world)
-        assert sorted(place for share in shares for place in share) == list(range(per_step))
-        assert all(share == sorted(share) for share in shares)
-        assert max(map(len, shares)) <= -(-per_step // world)
 
 
 def test_epochs_and_seeds_differ() -> None:
@@ -120,6 +109,54 @@ def test_saved_and_loaded_it_gives_the_same_rows(tmp_path: Path) -> None:
     assert loaded.tokens == TOKENS
 
 
+@given(
+    runs=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 6), st.integers(0, 2)), min_size=1, max_size=30),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=100, deadline=None)
+def test_runs_are_the_samples_that_they_stand_for(runs: list[tuple[int, int, int]], seed: int) -> None:
+    """Runs of (samples, tokens), some with a gap of ids before them."""
+    ids, lengths, first = [], [], 0
+    for count, length, gap in runs:
+        ids += range(first + gap, first + gap + count)
+        lengths += [length] * count
+        first += gap + count
+    firsts = [ids[end - count] for end, (count, _, _) in zip(np.cumsum([r[0] for r in runs]), runs, strict=True)]
+    counts, tokens = (np.array([run[place] for run in runs]) for place in (0, 1))
+    of_runs = pack_runs(np.array(firsts), counts, tokens, capacity=12, tokens=TOKENS)
+    of_samples = pack_samples(np.array(ids), np.array(lengths), capacity=12, tokens=TOKENS)
+    assert sorted(of_runs.ids.tolist()) == ids and of_runs.ids.tolist() == of_samples.ids.tolist()
+    for step in range(3):
+        for one, other in zip(of_runs.members(seed, step, 4), of_samples.members(seed, step, 4), strict=True):
+            assert one.tolist() == other.tolist()
+
+
+def test_no_class_is_always_met_by_the_same_others() -> None:
+    """On lengths of vision-language-action data half of the classes meet 40 or more others, and none fewer than 3."""
+    random = np.random.default_rng(0)
+    lengths = random.integers(1, 4, 100_000) * 256 + random.integers(20, 201, 100_000) + 50
+    packing = packed(lengths, 4096)
+    met: dict[int, set[int]] = {}
+    for start, end in pairwise(packing.entries_P1.tolist()):
+        classes = packing.class_E[start:end].tolist()
+        for c in classes:
+            met.setdefault(c, set()).update(classes)
+    assert len(met) == len(packing.lengths_C)
+    assert np.median([len(others) for others in met.values()]) >= 40
+    assert min(len(others) for others in met.values()) >= 4
+
+
+def test_pack_mates_are_not_neighbours_in_the_data() -> None:
+    """Samples of one episode (200 neighbouring ids) share a row no more often than chance has it."""
+    packing, together, pairs = packed([10] * 10_000, capacity=60), 0, 0
+    for row in packing.rows(0, 0, packing.num_rows):
+        episode = row // 200
+        together += int((episode[:, None] == episode[None, :]).sum() - len(row)) // 2
+        pairs += len(row) * (len(row) - 1) // 2
+    expected = pairs * 199 / 9999
+    assert abs(together - expected) < 5 * np.sqrt(expected)
+
+
 def test_fill_by_row() -> None:
     """8 + 2 fills a row of 10, the 7 stays alone."""
     packing = packed([8, 2, 7], capacity=10)
@@ -131,29 +168,6 @@ def test_length_of_a_sample() -> None:
     """Two views of 16, six words, one state token, 16 actions."""
     assert TOKENS.length(np.array([2, 1]), np.array([6, 6])).tolist() == [55, 39]
     assert TOKENS.prefix(np.array([2]), np.array([6])).tolist() == [39]
-
-
-def test_assign_balances_tokens_and_squares() -> None:
-    """A long sample costs more than short ones of the same sum: 8 and 2 x 1 go apart from 2 x 5."""
-    rows = [np.array([8, 2]), np.array([8, 2]), np.array([5, 5]), np.array([5, 5])]
-    assert assign(rows, 2) == [[0, 2], [1, 3]]
-
-
-def test_balance_over_ranks() -> None:
-    """Random rows over four ranks: tokens and squared lengths of the fullest within 2 % of the mean."""
-    packing = packed(np.random.default_rng(0).integers(20, 400, 5000), 2048)
-    lengths = np.zeros(5000)
-    lengths[packing.ids] = np.repeat(packing.lengths_C, packing.counts_C)
-    rows = [lengths[row] for row in packing.rows(0, 0, 64)]
-    shares = assign(rows, 4)
-    for cost in (lambda row: row.sum(), lambda row: (row**2).sum()):
-        loads = np.array([sum(cost(rows[place]) for place in share) for share in shares])
-        assert loads.max() / loads.mean() <= 1.02
-
-
-def test_fewer_rows_than_ranks_is_refused() -> None:
-    with pytest.raises(UserError, match="PACK-002"):
-        assign([np.array([3])], 2)
 
 
 @pytest.mark.slow
