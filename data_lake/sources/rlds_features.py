@@ -105,7 +105,7 @@ def choose(root: Path, leaves: Mapping[str, Leaf], read: ReadSpec) -> Chosen:
     actions = [path for path in ("steps/action",) if path in columns]
     flags = [numbers[path] for path in SUCCESS if path in numbers]
     return Chosen(
-        state=_columns(root, "state", read.state or states, columns),
+        state=_columns(root, "state", read.state or (states if len(states) == 1 else ()), columns),
         action=_columns(root, "action", read.action or actions, columns),
         views={view: _leaf(root, "views", path, pictures) for view, path in read.views.items()} or _seen(pictures),
         instruction=_instruction(root, words, read.instruction),

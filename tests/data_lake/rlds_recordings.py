@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from data_lake.examine import Examined, Tally, examine
+from data_lake.sources.rlds import RldsFolder
+from data_lake.specs import ReadSpec
 from tests.data_lake.recordings import TASKS, colour
 
 SIZE = 16
@@ -167,3 +170,24 @@ def shard_path(root: Path, split: str = "train", number: int = 0, count: int = 1
 def change_info(root: Path, **values: Any) -> None:
     path = root / "dataset_info.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+LENGTHS = (4, 6, 5)
+
+
+def three(**changes: Any) -> list[Record]:
+    """Episodes 0 to 2; `changes` in episode 1."""
+    return [record(number, length, **(changes if number == 1 else {})) for number, length in enumerate(LENGTHS)]
+
+
+def one_shard(root: Path, records: Sequence[Record], declared: dict[str, Any] | None = None) -> Path:
+    return write_rlds(root / "cart/1.0.0", {"train": [records]}, declared)
+
+
+def examined(root: Path, **read: Any) -> list[Examined]:
+    return list(examine(RldsFolder(root, ReadSpec(fps="10", **read)), workers=2, tally=Tally()))
+
+
+def bad(found: Sequence[Examined]) -> dict[int, set[str]]:
+    """Codes of the episodes that are left out."""
+    return {each.episode.source_episode: {item.code for item in each.findings} for each in found if not each.is_ok}
