@@ -126,6 +126,28 @@ CODES: dict[str, Code] = {
     "LAKE-073": _lake("stored video bytes differ from their recorded size or digest", _REBUILD),
     "LAKE-074": _lake("a table cannot be opened at the manifest's version", _REBUILD),
     "LAKE-075": _lake("row N of frames is not absolute frame N", _REBUILD),
+    "LAKE-110": _odd("a split is listed but has no files", "it is left out", "copy its shards beside the others"),
+    "LAKE-111": _bad("the record's bytes do not match their checksum", _COPY),
+    "LAKE-112": _bad("the shard cannot be read up to this record", _COPY),
+    "LAKE-113": _odd(
+        "the shard holds more records than dataset_info.json lists",
+        "they are ingested, numbered behind all that are listed",
+        "correct shardLengths in dataset_info.json",
+    ),
+    "LAKE-114": _bad("the record does not hold what features.json declares", "write the data set with its features"),
+    "LAKE-115": _odd("pictures that are not RGB of 8 bits", "they are left out", "nothing needs to be done"),
+    "LAKE-116": _odd("a shard that dataset_info.json does not list", "it is left out", "list it, or remove it"),
+    "LAKE-117": _bad(
+        "the demonstration says of itself that it failed", "set ingest.read.only_success to false to ingest it"
+    ),
+    "LAKE-118": _odd(
+        "episode_metadata says that a camera is missing, yet its pictures change",
+        "the pictures are believed",
+        "correct the flag in episode_metadata, or leave the camera out with ingest.read.views",
+    ),
+    "LAKE-119": _odd(
+        "dataset_info.json names another version than its folder", "the files of the folder were read", "correct it"
+    ),
 }
 
 

@@ -10,6 +10,7 @@ from lookup import lookup
 
 SOURCES = {
     "lerobot": "data_lake.sources.lerobot:LeRobotFolder",
+    "rlds": "data_lake.sources.rlds:RldsFolder",
 }
 
 

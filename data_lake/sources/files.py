@@ -93,7 +93,7 @@ def well_formed(path: Path) -> Iterator[None]:
     try:
         yield
     except ODD as error:
-        raise unreadable_meta(path, f"not of the form that LeRobot gives it ({describe(error)})") from error
+        raise unreadable_meta(path, f"not of the form that its format gives it ({describe(error)})") from error
 
 
 def describe(error: Exception) -> str:
@@ -123,5 +123,5 @@ def unreadable_meta(path: Path, why: str) -> UserError:
         "LAKE-004",
         f"the source's metadata cannot be read: {path.name} is {why}",
         where=str(path),
-        next_step="copy meta/ again (`git lfs pull` where the source is a clone)",
+        next_step=f"copy {path.name} again (`git lfs pull` where the source is a clone)",
     )
