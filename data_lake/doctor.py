@@ -1,12 +1,12 @@
 """Doctor: what is wrong with a source or a lake data set, by the checks that ingest itself makes."""
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import lance
 import numpy as np
+from blake3 import blake3
 
 from data_lake import lake_meta
 from data_lake.examine import Tally, examine
@@ -130,7 +130,7 @@ def _videos(table: lance.LanceDataset, episodes: list[dict[str, Any]]) -> Iterat
         for view in lake_meta.entry_of(episode)["views"].values():
             key = (view["video_key"], view["chunk_index"], view["file_index"])
             named.setdefault(key, episode["episode_index"])
-    columns = ["video_key", "chunk_index", "file_index", "file_size", "sha256"]
+    columns = ["video_key", "chunk_index", "file_index", "file_size", "blake3"]
     rows = table.to_table(columns=columns).to_pylist()
     there = {(row["video_key"], row["chunk_index"], row["file_index"]) for row in rows}
     for key in sorted(named.keys() - there):
@@ -138,14 +138,14 @@ def _videos(table: lance.LanceDataset, episodes: list[dict[str, Any]]) -> Iterat
     for number, row in enumerate(rows):
         key = (row["video_key"], row["chunk_index"], row["file_index"])
         seen = _stored(table, number)
-        if seen != (row["file_size"], row["sha256"]):
-            detail = f"{seen[0]:,} bytes of SHA-256 {seen[1][:12]}…, recorded {row['file_size']:,} bytes"
+        if seen != (row["file_size"], row["blake3"]):
+            detail = f"{seen[0]:,} bytes of BLAKE3 {seen[1][:12]}…, recorded {row['file_size']:,} bytes"
             yield finding("LAKE-073", detail, episode=named.get(key), camera=key[0], file=f"videos.lance row {number}")
 
 
 def _stored(table: lance.LanceDataset, row: int) -> tuple[int, str]:
     """Size and digest of a stored video; (0, reason) when the lake cannot give it back."""
-    digest, size = hashlib.sha256(), 0
+    digest, size = blake3(), 0
     try:
         stored = table.take_blobs("video_bytes", indices=[row])[0]
         if stored is None:

@@ -158,8 +158,8 @@ def _examined(
     findings += odd
     if any(item.severity == "error" for item in odd):
         return Examined(episode=episode, findings=tuple(findings))
-    digests = {key: index.digest(span.from_s, span.to_s or 0.0, card.fps) for key, (span, index) in videos.items()}
-    digests |= {key: index.sha256 for key, (_, index) in pictures.items()}
+    digests = {key: index.span_digest(span.from_s, span.to_s or 0.0, card.fps) for key, (span, index) in videos.items()}
+    digests |= {key: index.digest for key, (_, index) in pictures.items()}
     findings += _repeats(episode, digests, tally)
     examined = Examined(
         episode=episode,

@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ TRIES = 100  # of rival writers, each of which got an episode in
 OnProgress = Callable[[int, int, dict[str, float]], None]  # episodes done, of how many, figures
 
 
-def _silent(_done: int, _total: int, _figures: dict[str, float]) -> None:
+def silent(_done: int, _total: int, _figures: dict[str, float]) -> None:
     """Nobody listens."""
 
 
@@ -77,7 +76,7 @@ def ingest_source(
     label: str = "",
     dims: tuple[int, int] | None = None,
     workers: int = 2,
-    on_progress: OnProgress = _silent,
+    on_progress: OnProgress = silent,
     check: Callable[[], None] = lambda: None,
     unchanged: Callable[[], None] = lambda: None,
 ) -> Ingested:
@@ -190,13 +189,15 @@ def _append(done: _Pass, examined: Examined, source: Source) -> None:
     done.entries.append(entry)
 
 
-def _videos(examined: Examined, fps: float) -> dict[str, tuple[VideoSpan, VideoIndex, Callable[[], bytes]]]:
-    """By camera the span, the index and what reads the bytes of its video; pictures are made into one, losslessly."""
-    found = {camera: (span, index, span.path.read_bytes) for camera, (span, index) in examined.videos.items()}
+def _videos(examined: Examined, fps: float) -> dict[str, tuple[VideoSpan, VideoIndex, Path | bytes]]:
+    """By camera the span, the index and the file or bytes of its video; pictures are made into one, losslessly."""
+    found: dict[str, tuple[VideoSpan, VideoIndex, Path | bytes]] = {
+        camera: (span, index, span.path) for camera, (span, index) in examined.videos.items()
+    }
     for camera, (pictures, index) in examined.pictures.items():
         content = lossless_mp4(pictures.frames(), fps)
         span = VideoSpan(path=pictures.path, from_s=0.0, to_s=index.num_frames / fps)
-        found[camera] = (span, index_bytes(content), partial(bytes, content))
+        found[camera] = (span, index_bytes(content), content)
     return found
 
 

@@ -25,7 +25,7 @@ VIDEOS = pa.schema(
         pa.field("moov_size", pa.int64()),
         pa.field("kf_indices", pa.list_(pa.int64())),
         pa.field("kf_positions", pa.list_(pa.int64())),
-        pa.field("sha256", pa.string()),
+        pa.field("blake3", pa.string()),
         lance.blob_field("video_bytes"),
     ]
 )

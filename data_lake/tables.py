@@ -7,8 +7,9 @@ commits the pinned fragments plus its own, so what an earlier crash or a rival l
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import lance
@@ -17,6 +18,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 
 from data_lake.files import put_if_absent
 from data_lake.schema import FILE_FORMAT, META, VIDEOS
+from data_lake.shelf import Shelves, sync
 from data_lake.video import VideoIndex
 from errors import Transient, UserError
 
@@ -111,9 +113,8 @@ class Writer:
         self.base = read_manifest(root)
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
-        self._videos: list[dict[str, object]] = []
-        self._video_bytes = 0
-        self._fragments: dict[str, list[FragmentMetadata]] = {"frames": [], "videos": []}
+        self._frames: list[FragmentMetadata] = []
+        self._shelves = Shelves(root / "videos.lance", partial(_write, root / "videos.lance"))
         self._schema: pa.Schema | None = None
         self._places, self._numbers = self._known_videos()
         self.num_frames = self.base.num_frames if self.base else 0
@@ -123,10 +124,10 @@ class Writer:
         places: dict[tuple[str, str], Place] = {}
         numbers: dict[str, int] = {}
         if self.base is not None:
-            columns = ["video_key", "sha256", "chunk_index", "file_index"]
+            columns = ["video_key", "blake3", "chunk_index", "file_index"]
             for row in open_table(self.root, self.base, "videos").to_table(columns=columns).to_pylist():
                 place = Place(chunk_index=row["chunk_index"], file_index=row["file_index"])
-                places[row["video_key"], row["sha256"]] = place
+                places[row["video_key"], row["blake3"]] = place
                 number = place.chunk_index * FILES_PER_CHUNK + place.file_index + 1
                 numbers[row["video_key"]] = max(number, numbers.get(row["video_key"], 0))
         return places, numbers
@@ -140,56 +141,44 @@ class Writer:
         if self._pending_bytes >= FRAGMENT_BYTES:
             self._flush_frames()
 
-    def add_video(self, key: str, read: Callable[[], bytes], index: VideoIndex) -> Place:
-        """An mp4 as it is, once per camera and content. `read` gives its bytes; called only where it is new."""
-        known = self._places.get((key, index.sha256))
+    def add_video(self, key: str, content: Path | bytes, index: VideoIndex) -> Place:
+        """An mp4 as it is, once per camera and content."""
+        known = self._places.get((key, index.digest))
         if known is not None:
             return known
         number = self._numbers.get(key, 0)
         place = Place(chunk_index=number // FILES_PER_CHUNK, file_index=number % FILES_PER_CHUNK)
-        self._places[key, index.sha256], self._numbers[key] = place, number + 1
-        self._videos.append(
-            {
-                "video_key": key,
-                **asdict(place),
-                "file_size": index.num_bytes,
-                "moov_offset": index.moov[0],
-                "moov_size": index.moov[1],
-                "kf_indices": index.keyframes,
-                "kf_positions": index.keyframe_bytes,
-                "sha256": index.sha256,
-                "video_bytes": read(),
-            }
-        )
+        self._places[key, index.digest], self._numbers[key] = place, number + 1
+        row = {
+            "video_key": key,
+            **asdict(place),
+            "file_size": index.num_bytes,
+            "moov_offset": index.moov[0],
+            "moov_size": index.moov[1],
+            "kf_indices": index.keyframes,
+            "kf_positions": index.keyframe_bytes,
+            "blake3": index.digest,
+        }
+        self._shelves.put(content, row)
         self.num_videos += 1
-        self._video_bytes += index.num_bytes
-        if self._video_bytes >= FRAGMENT_BYTES:
-            self._flush_videos()
         return place
 
     def _flush_frames(self) -> None:
         if self._pending:
-            table = pa.concat_tables(self._pending)
-            self._fragments["frames"] += _write(self.root / "frames.lance", table)
+            fragments = _write(self.root / "frames.lance", pa.concat_tables(self._pending))
+            sync(self.root / "frames.lance/data" / file.path for each in fragments for file in each.files)
+            self._frames += fragments
             self._pending, self._pending_bytes = [], 0
-
-    def _flush_videos(self) -> None:
-        if self._videos:
-            columns = {name: [row[name] for row in self._videos] for name in VIDEOS.names}
-            arrays = [pa.array(columns[field.name], field.type) for field in VIDEOS if field.name != "video_bytes"]
-            table = pa.table([*arrays, lance.blob_array(columns["video_bytes"])], schema=VIDEOS)
-            self._fragments["videos"] += _write(self.root / "videos.lance", table)
-            self._videos, self._video_bytes = [], 0
 
     def commit(self, meta: Mapping[str, bytes], *, num_episodes: int) -> Manifest | None:
         """One commit per table, then the manifest. None: another writer put this version's manifest first."""
         self._flush_frames()
-        self._flush_videos()
+        fragments = {"frames": self._frames, "videos": self._shelves.finish()}
         schema = self._schema or (open_table(self.root, self.base, "frames").schema if self.base else pa.schema([]))
         files = pa.table({"path": list(meta), "data": pa.array(list(meta.values()), pa.large_binary())}, schema=META)
         vector = {
-            "frames": self._commit_table("frames", schema, self._fragments["frames"]),
-            "videos": self._commit_table("videos", VIDEOS, self._fragments["videos"]),
+            "frames": self._commit_table("frames", schema, fragments["frames"]),
+            "videos": self._commit_table("videos", VIDEOS, fragments["videos"]),
             "meta": _commit(self.root / "meta.lance", META, _write(self.root / "meta.lance", files)),
         }
         manifest = Manifest(
@@ -200,14 +189,14 @@ class Writer:
             num_videos=self.num_videos,
             created=time.time(),
         )
-        self._still_there()
+        self._still_there(fragments)
         payload = json.dumps(asdict(manifest), indent=1).encode()
         return manifest if put_if_absent(manifest_path(self.root, manifest.version), payload) else None
 
-    def _still_there(self) -> None:
+    def _still_there(self, fragments: Mapping[str, list[FragmentMetadata]]) -> None:
         """Raises Transient when somebody cleaned this writer's files away as left by a crash."""
-        for name, fragments in self._fragments.items():
-            for fragment in fragments:
+        for name, written in fragments.items():
+            for fragment in written:
                 for file in fragment.files:
                     path = self.root / f"{name}.lance/data" / file.path
                     if not path.exists():

@@ -1,6 +1,5 @@
 """What an mp4 holds, without decoding it: packets and their digests, frame times, keyframes, boxes."""
 
-import hashlib
 import io
 import struct
 from dataclasses import dataclass
@@ -10,8 +9,9 @@ from typing import BinaryIO
 import av
 import av.error
 import numpy as np
+from blake3 import blake3
 
-from data_lake.files import sha256 as file_digest
+from data_lake.files import content_digest
 
 
 class VideoUnreadable(Exception):
@@ -20,11 +20,11 @@ class VideoUnreadable(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VideoIndex:
-    """times_s (N,) float64: presentation times since the first frame, ascending. packets (N, 32) uint8: SHA-256
+    """times_s (N,) float64: presentation times since the first frame, ascending. packets (N, 32) uint8: BLAKE3
     of each packet in decoding order; shown_at_s (N,) float64: their presentation times. keyframes (K,): frame
     numbers, and keyframe_bytes (K,): byte offsets of their packets. moov: (offset, size) of the movie box."""
 
-    sha256: str
+    digest: str
     num_bytes: int
     codec: str
     height: int
@@ -42,11 +42,11 @@ class VideoIndex:
         first, last = np.searchsorted(self.times_s, (from_s - slack, to_s - slack))
         return self.times_s[first:last]
 
-    def digest(self, from_s: float, to_s: float, fps: float) -> str:
-        """SHA-256 over the packets shown in [from_s, to_s): the same wherever they were copied to."""
+    def span_digest(self, from_s: float, to_s: float, fps: float) -> str:
+        """BLAKE3 over the packets shown in [from_s, to_s): the same wherever they were copied to."""
         slack = 0.5 / fps
         inside = (self.shown_at_s >= from_s - slack) & (self.shown_at_s < to_s - slack)
-        return hashlib.sha256(np.ascontiguousarray(self.packets[inside]).tobytes()).hexdigest()
+        return blake3(np.ascontiguousarray(self.packets[inside]).tobytes()).hexdigest()
 
 
 def movie_box(file: BinaryIO, num_bytes: int) -> tuple[int, int]:
@@ -72,18 +72,21 @@ def movie_box(file: BinaryIO, num_bytes: int) -> tuple[int, int]:
 
 def index_video(path: Path) -> VideoIndex:
     """Demux `path` once. Raises VideoUnreadable when it cannot be demuxed to its end."""
+    num_bytes = path.stat().st_size
     with path.open("rb") as file:
-        return _index(file, path.stat().st_size, file_digest(path))
+        moov = movie_box(file, num_bytes)
+    return _index(str(path), num_bytes, moov, content_digest(path))
 
 
 def index_bytes(content: bytes) -> VideoIndex:
     """As `index_video`, of an mp4 in memory."""
-    return _index(io.BytesIO(content), len(content), hashlib.sha256(content).hexdigest())
-
-
-def _index(file: BinaryIO, num_bytes: int, sha256: str) -> VideoIndex:
-    moov = movie_box(file, num_bytes)
+    file = io.BytesIO(content)
+    moov = movie_box(file, len(content))
     file.seek(0)
+    return _index(file, len(content), moov, blake3(content).hexdigest())
+
+
+def _index(file: str | BinaryIO, num_bytes: int, moov: tuple[int, int], digest: str) -> VideoIndex:
     shown, packets, keys = [], [], []
     try:
         with av.open(file, mode="r") as container:
@@ -95,7 +98,7 @@ def _index(file: BinaryIO, num_bytes: int, sha256: str) -> VideoIndex:
                 if packet.pts is None:
                     continue
                 shown.append(float(packet.pts * packet.time_base))
-                packets.append(hashlib.sha256(packet).digest())
+                packets.append(blake3(packet).digest())
                 if packet.is_keyframe:
                     keys.append((shown[-1], packet.pos or 0))
             name, height, width = codec.codec.canonical_name, codec.height, codec.width
@@ -107,7 +110,7 @@ def _index(file: BinaryIO, num_bytes: int, sha256: str) -> VideoIndex:
     shown_at = np.asarray(shown) - origin
     times = np.sort(shown_at)
     return VideoIndex(
-        sha256=sha256,
+        digest=digest,
         num_bytes=num_bytes,
         codec=name,
         height=height,

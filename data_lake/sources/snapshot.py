@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from data_lake.files import replace, sha256
+from data_lake.files import content_digest, replace
 from data_lake.refs import SourceRef
 from errors import UserError
 
@@ -32,7 +32,7 @@ def snapshot(path: Path, cache_dir: Path) -> SourceRef:
         stat = file.stat()
         size, mtime_ns, digest = known.get(relative, (-1, -1, ""))
         if (size, mtime_ns) != (stat.st_size, stat.st_mtime_ns):
-            digest = sha256(file)
+            digest = content_digest(file)
         seen[relative] = (stat.st_size, stat.st_mtime_ns, digest)
     if not seen:
         raise UserError(

@@ -16,7 +16,7 @@ from flows.places import ROOT, Places
 from flows.screen import DONE, FAILED, Screen
 
 ALL_RESULT = ROOT / "benchmarks" / "results" / "test-all.json"
-NO_BENCH = ("__init__", "reporting", "peer")
+NO_BENCH = ("__init__", "reporting", "peer", "recordings")
 
 
 def test(everything: bool, arguments: list[str], screen: Screen) -> int:

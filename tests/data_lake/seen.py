@@ -21,7 +21,7 @@ def content(root: Path, version: int | None = None) -> dict[str, Any]:
     """All that a reader sees of a version, without what only says where and when."""
     manifest = read_manifest(root, version)
     assert manifest is not None
-    videos = open_table(root, manifest, "videos").to_table(columns=["video_key", "file_index", "sha256"])
+    videos = open_table(root, manifest, "videos").to_table(columns=["video_key", "file_index", "blake3"])
     meta = read_meta(root, manifest)
     return {
         "frames": open_table(root, manifest, "frames").to_table().to_pydict(),

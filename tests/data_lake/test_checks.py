@@ -96,7 +96,7 @@ def test_the_row_is_named() -> None:
 def index(times: list[float]) -> VideoIndex:
     shown = np.asarray(times)
     return VideoIndex(
-        sha256="",
+        digest="",
         num_bytes=0,
         codec="h264",
         height=1,

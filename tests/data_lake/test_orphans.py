@@ -24,7 +24,7 @@ def test_nothing_but_orphans_is_found(tmp_path: Path) -> None:
     write_video(video, [colour(1, frame) for frame in range(6)])
     for _ in range(2):
         writer = Writer(root)
-        writer.add_video("front", video.read_bytes, index_video(video))
+        writer.add_video("front", video, index_video(video))
         writer.add_frames(rows(writer.num_frames, 4))
         writer.commit({"info.json": b"{}"}, num_episodes=1)
     one, other = Writer(root), Writer(root)
@@ -70,7 +70,7 @@ def test_a_data_set_without_a_finished_version_is_all_orphans(tmp_path: Path) ->
     crashed = Writer(tmp_path)
     crashed.add_frames(rows(0, 5))
     crashed._flush_frames()
-    crashed._commit_table("frames", rows(0, 1).schema, crashed._fragments["frames"])
+    crashed._commit_table("frames", rows(0, 1).schema, crashed._frames)
     assert orphans(tmp_path, older_than_s=3600) == []
     for path in orphans(tmp_path, older_than_s=0):
         os.unlink(path)

@@ -46,7 +46,7 @@ def test_the_digest_is_of_pixels_and_their_shape() -> None:
     assert (index.num_frames, index.height, index.width) == (2, 2, 3)
     assert index == index_pictures(pictures(black, np.asfortranarray(black)))
     others = [pictures(black), pictures(wide, wide), pictures(black, black + 1)]
-    assert len({index.sha256, *(index_pictures(other).sha256 for other in others)}) == 4
+    assert len({index.digest, *(index_pictures(other).digest for other in others)}) == 4
 
 
 @pytest.mark.parametrize(

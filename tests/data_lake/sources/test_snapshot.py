@@ -65,7 +65,7 @@ def test_what_does_not(source: Path, cache: Path) -> None:
 
 def test_files_are_hashed_once(source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hashed: list[str] = []
-    monkeypatch.setattr(module, "sha256", lambda path: hashed.append(path.name) or "0" * 64)
+    monkeypatch.setattr(module, "content_digest", lambda path: hashed.append(path.name) or "0" * 64)
     for _ in range(2):
         snapshot(source, cache)
     assert sorted(hashed) == ["a.parquet", "info.json"]

@@ -1,0 +1,145 @@
+"""Taking recordings into the lake beside copying their bytes: `cp -r` with fsync, and the same with `sha256sum`.
+
+The recordings are made for it: more than 2 GB of H.264 in 200 episodes, each file seen for the first time. One warm
+process, interleaved; verification is on, and the bytes in the lake are compared with the source's at the end.
+"""
+
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+
+from benchmarks.recordings import write_recordings
+from benchmarks.reporting import Target, result, spread
+from data_lake.ingest import Ingested, OnProgress, ingest_source, silent
+from data_lake.shelf import sync
+from data_lake.sources.snapshot import snapshot, verify
+from data_lake.specs import IngestSpec
+from data_lake.tables import open_table, read_manifest
+from flows.places import ROOT
+
+ROUNDS = 4
+NUM_EPISODES, EPISODE_BYTES = 200, 11 << 20
+SPEC = IngestSpec(dataset="made", embodiment="made")
+PACKAGES = ("pylance", "av", "blake3")
+
+
+def main(lake: Path, home: Path) -> dict[str, Any]:
+    """`bench ingest`."""
+    with tempfile.TemporaryDirectory(dir=home if home.is_dir() else None) as folder:
+        root = Path(folder)
+        source = write_recordings(root / "source", NUM_EPISODES, EPISODE_BYTES)
+        num_bytes = sum(path.stat().st_size for path in source.rglob("*") if path.is_file())
+        contenders: dict[str, Callable[[Path], object]] = {
+            "cp_fsync": lambda out: _copy(source, out, hashed=False),
+            "cp_fsync_sha256sum": lambda out: _copy(source, out, hashed=True),
+            "vlaloop": lambda out: take_in(source, out),
+        }
+        seconds: dict[str, list[float]] = {name: [] for name in contenders}
+        for _ in range(ROUNDS + 1):
+            for name, contender in contenders.items():
+                shutil.rmtree(root / name, ignore_errors=True)
+                os.sync()
+                started = time.perf_counter()
+                contender(root / name)
+                seconds[name].append(time.perf_counter() - started)
+        seconds = {name: samples[1:] for name, samples in seconds.items()}
+        _same_bytes(source, root / "vlaloop")
+        again_s, new = _again(source, root / "vlaloop")
+        resumed = _resumed(source, root / "resumed")
+    median = {name: statistics.median(samples) for name, samples in seconds.items()}
+    targets = [
+        Target(name="vs_copy", value=median["cp_fsync"] / median["vlaloop"], target=0.85, op=">="),
+        Target(
+            name="reingest_share",
+            value=again_s / median["vlaloop"],
+            target=0.02,
+            op="<=",
+            note=f"{new} new episodes",
+        ),
+        Target(name="resume_redone", value=resumed["redone"], target=0.05, op="<="),
+    ]
+    figures = {
+        name: {"seconds": spread(samples), "mb_per_s": num_bytes / 1e6 / median[name]}
+        for name, samples in seconds.items()
+    }
+    return result("ingest", targets, figures, {"seconds": seconds, "bytes": num_bytes, "resume": resumed}, PACKAGES)
+
+
+def take_in(source: Path, out: Path, on_progress: OnProgress = silent) -> Ingested:
+    """Snapshot, ingest and the check that nothing changed meanwhile: what the stage does."""
+    ref = snapshot(source, out / "home")
+    return ingest_source(
+        source,
+        SPEC,
+        dataset_root=out / "lake/datasets/made",
+        out_dir=out / "view",
+        on_progress=on_progress,
+        unchanged=lambda: verify(ref, out / "home"),
+    )
+
+
+def _copy(source: Path, out: Path, *, hashed: bool) -> None:
+    subprocess.run(["cp", "-r", source, out], check=True)
+    files = [path for path in out.rglob("*") if path.is_file()]
+    sync(files)
+    if hashed:
+        subprocess.run(["sha256sum", *files], check=True, stdout=subprocess.DEVNULL)
+
+
+def _same_bytes(source: Path, out: Path) -> None:
+    """Every video of the lake is a file of the source, byte for byte."""
+    root = out / "lake/datasets/made"
+    manifest = read_manifest(root)
+    assert manifest is not None and manifest.num_episodes == NUM_EPISODES
+    videos: lance.LanceDataset = open_table(root, manifest, "videos")
+    for number, path in enumerate(sorted(source.rglob("*.mp4"))):
+        blob = videos.take_blobs("video_bytes", indices=[number])[0]
+        assert blob is not None and blob.readall() == path.read_bytes(), path
+
+
+def _again(source: Path, out: Path) -> tuple[float, int]:
+    """Seconds of the same ingest once more, and the episodes that it added."""
+    samples, new = [], 0
+    for _ in range(ROUNDS):
+        started = time.perf_counter()
+        new += take_in(source, out).num_new
+        samples.append(time.perf_counter() - started)
+    return statistics.median(samples), new
+
+
+def _resumed(source: Path, out: Path) -> dict[str, float]:
+    """A run that is killed after half of the episodes, and the same command again: what was done twice, as a share
+    of a whole run's seconds. Both runs are processes of their own, so is the whole one that they are compared with."""
+    whole_s = _run_alone(source, out.with_name("whole"), kill_after=None)
+    killed_s = _run_alone(source, out, kill_after=NUM_EPISODES // 2)
+    rest_s = _run_alone(source, out, kill_after=None)
+    start_s = _run_alone(source, out, kill_after=None)  # nothing left to take in: what a process costs by itself
+    spent_s = killed_s + rest_s - start_s
+    return {"redone": spent_s / whole_s - 1, "whole_s": whole_s, "killed_s": killed_s, "rest_s": rest_s}
+
+
+def _run_alone(source: Path, out: Path, *, kill_after: int | None) -> float:
+    """Seconds of one ingest in a process of its own, until its end or until `kill_after` episodes are examined."""
+    command = [sys.executable, "-m", "benchmarks.ingest", str(source), str(out)]
+    started = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if kill_after is not None and int(line) >= kill_after:
+                process.send_signal(signal.SIGKILL)
+                break
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    take_in(Path(sys.argv[1]), Path(sys.argv[2]), on_progress=lambda done, _total, _figures: print(done, flush=True))

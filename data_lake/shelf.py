@@ -1,0 +1,128 @@
+"""Memory that videos pass through on their way into a table: used again and again, written and synced beside reading.
+
+Fresh pages are what a copy pays most for, so two shelves take turns: one is filled while the other is written.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from blake3 import blake3
+from lance.fragment import FragmentMetadata
+
+from data_lake.schema import VIDEOS
+from errors import Transient
+
+SHELF_BYTES = 64 << 20
+_BLOB = VIDEOS.field("video_bytes").type
+
+Write = Callable[[pa.Table], list[FragmentMetadata]]
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """rows: the columns of each video beside its bytes, which end at `ends` in memory."""
+
+    memory: bytearray = field(default_factory=bytearray)
+    rows: list[Mapping[str, Any]] = field(default_factory=list)
+    ends: list[int] = field(default_factory=lambda: [0])
+
+    def room(self) -> int:
+        return len(self.memory) - self.ends[-1]
+
+    def table(self) -> pa.Table:
+        """The videos as rows of `videos.lance`, their bytes not copied."""
+        offsets, content = pa.py_buffer(np.array(self.ends, np.int64)), pa.py_buffer(self.memory)
+        data = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(self.rows), [None, offsets, content])
+        parts = [data if part.name == "data" else pa.nulls(len(self.rows), part.type) for part in _BLOB.storage_type]
+        blobs = pa.StructArray.from_arrays(parts, fields=list(_BLOB.storage_type))
+        columns = [pa.array([row[item.name] for row in self.rows], item.type) for item in VIDEOS if item.type != _BLOB]
+        return pa.table([*columns, pa.ExtensionArray.from_storage(_BLOB, blobs)], schema=VIDEOS)
+
+
+class Shelves:
+    """Takes videos and writes them as fragments, in order. `write` makes fragments of a table in `folder`."""
+
+    def __init__(self, folder: Path, write: Write) -> None:
+        self._folder = folder
+        self._write = write
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shelf")
+        self._filling, self._resting = _Shelf(), _Shelf()
+        self._written: list[Future[list[FragmentMetadata]]] = []
+
+    def put(self, content: Path | bytes, row: Mapping[str, Any]) -> None:
+        """One video with its other columns; `row` tells its file_size and blake3.
+
+        Raises Transient when the file is no longer what was examined (here, or where what was written is asked for).
+        """
+        size = row["file_size"]
+        if self._filling.rows and size > self._filling.room():
+            self._turn()
+        if size > self._filling.room():
+            self._filling.memory = bytearray(max(size, SHELF_BYTES))
+        begin = self._filling.ends[-1]
+        with memoryview(self._filling.memory) as memory, memory[begin : begin + size] as place:
+            if isinstance(content, bytes):
+                place[:] = content
+            else:
+                with content.open("rb", buffering=0) as file:
+                    _fill(place, file.readinto, content)
+        self._filling.rows.append({**row, "from": content if isinstance(content, Path) else "pictures"})
+        self._filling.ends.append(begin + size)
+
+    def finish(self) -> list[FragmentMetadata]:
+        """All fragments, each on disk for good."""
+        self._turn()
+        try:
+            return [fragment for each in self._written for fragment in each.result()]
+        finally:
+            self._pool.shutdown()
+
+    def _turn(self) -> None:
+        """Hand the full shelf over and take the other one, as soon as it is written."""
+        full, self._filling = self._filling, self._resting
+        if self._written:
+            self._written[-1].result()
+        self._resting = full
+        if full.rows:
+            self._written.append(self._pool.submit(self._empty, full))
+
+    def _empty(self, shelf: _Shelf) -> list[FragmentMetadata]:
+        with memoryview(shelf.memory) as memory:
+            for row, begin, end in zip(shelf.rows, shelf.ends, shelf.ends[1:], strict=False):
+                if blake3(memory[begin:end]).hexdigest() != row["blake3"]:
+                    raise Transient(f"{row['from']} changed while it was read")
+        fragments = self._write(shelf.table())
+        for fragment in fragments:
+            sync(file for data in fragment.files for file in _files(self._folder / "data" / data.path))
+        shelf.rows, shelf.ends = [], [0]
+        return fragments
+
+
+def _fill(place: memoryview, read_into: Callable[[memoryview], int | None], path: Path) -> None:
+    done = 0
+    while done < len(place):
+        count = read_into(place[done:])
+        if not count:
+            raise Transient(f"{path} became shorter while it was read")
+        done += count
+
+
+def _files(data: Path) -> list[Path]:
+    """A data file and the blobs that lie in a folder of its name."""
+    return [data, *sorted(data.with_suffix("").glob("*"))]
+
+
+def sync(files: Iterable[Path]) -> None:
+    """Force files to disk."""
+    for path in files:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
