@@ -36,7 +36,7 @@ class ReadSpec(Spec):
     """What the files of a source do not say of themselves. None or empty: as its format says; where the format
     does not, reading stops and asks for the field by name.
 
-    fps: rate of the rows, a rational: "5" or "30000/1001".
+    fps: rate of the rows: 5, or a rational such as "30000/1001".
     state, action: paths of columns (HDF5, RLDS) or topic fields (bags), concatenated in this order.
     views: view name to the path of its pictures, or its topic.
     instruction: path of the words, or the words themselves after "=".
@@ -46,7 +46,7 @@ class ReadSpec(Spec):
     only_success: leave out demonstrations that say of themselves that they failed.
     """
 
-    fps: str | None = None
+    fps: str | int | float | None = None
     state: tuple[str, ...] = ()
     action: tuple[str, ...] = ()
     views: dict[str, str] = field(default_factory=dict)

@@ -35,6 +35,10 @@ Set = Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", h
 Profile = Annotated[
     str, typer.Option("--profile", help="Where it runs: a name in deployments/profiles, or a YAML file.")
 ]
+Read = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="ingest.read.FIELD=VALUE", help="Say what the files do not say of themselves."),
+]
 Format = Annotated[str, typer.Option("--format", help="Format of the source; auto tells by its layout.")]
 
 
@@ -112,6 +116,7 @@ def show(
 def doctor(
     source: Annotated[str, typer.Argument(help="A folder of episodes, or a data set of the lake.")],
     source_format: Format = "auto",
+    changes: Read = None,
     lake: Lake = None,
     home: Home = None,
     as_json: AsJson = False,
@@ -122,7 +127,7 @@ def doctor(
     from flows.commands.episodes import doctor as command
 
     screen = Screen(as_json=as_json, quiet=quiet, debug=debug)
-    raise typer.Exit(command(places(lake, home), source, source_format, screen))
+    raise typer.Exit(command(places(lake, home), source, source_format, tuple(changes or ()), screen))
 
 
 @app.command()
@@ -131,6 +136,7 @@ def ingest(
     dataset: Annotated[str, typer.Option("--dataset", help="Data set of the lake to append to.")],
     embodiment: Annotated[str, typer.Option("--embodiment", help="The robot that recorded them.")],
     source_format: Format = "auto",
+    changes: Read = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail when an episode had to go to quarantine.")] = False,
     lake: Lake = None,
     home: Home = None,
@@ -142,7 +148,8 @@ def ingest(
     from flows.commands.episodes import ingest as command
 
     screen = Screen(as_json=as_json, quiet=quiet, debug=debug)
-    raise typer.Exit(command(places(lake, home), source, dataset, embodiment, source_format, strict, screen))
+    reading = (source_format, tuple(changes or ()))
+    raise typer.Exit(command(places(lake, home), source, dataset, embodiment, reading, strict, screen))
 
 
 @app.command()

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from data_lake.specs import LABEL, IngestSpec, PackSpec, PreprocessSpec, Spec
+from data_lake.specs import AS_THE_SOURCE_SAYS, LABEL, IngestSpec, PackSpec, PreprocessSpec, ReadSpec, Spec
 from errors import UserError
 from lookup import lookup
 from model_core.specs import CollectSpec, EvaluateSpec, ExportSpec, PolicySpec, TrainSpec
@@ -43,6 +43,9 @@ class LoopRecipe(Spec):
     export: ExportSpec
     evaluate: EvaluateSpec
     gate: GateSpec
+
+
+Validated = TypeVar("Validated", LoopRecipe, ReadSpec)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,24 +102,39 @@ def changed(recipe: LoopRecipe, changes: dict[str, Any]) -> LoopRecipe:
 
 def parse(tree: Any, *, where: str) -> LoopRecipe:
     """A recipe from plain dicts and lists; unknown keys and ill-fitting values are refused at every level."""
-    import pydantic  # only a changed or YAML recipe needs it
+    return _validated(LoopRecipe, tree, "", where)
+
+
+def read_spec(changes: Iterable[str]) -> ReadSpec:
+    """How a source is to be read, from `ingest.read.a=value` settings, as a recipe would have them."""
+    tree: dict[str, Any] = {"ingest": {"read": dataclasses.asdict(AS_THE_SOURCE_SAYS)}}
+    paths = []
+    for path, value in map(assignment, changes):
+        _set(tree, path, value)
+        paths.append(path)
+    return _validated(ReadSpec, tree["ingest"]["read"], "ingest.read", ", ".join(paths))
+
+
+def _validated(kind: type[Validated], tree: Any, at: str, where: str) -> Validated:
+    import pydantic  # only what is changed or read from YAML needs it
 
     try:
-        recipe = pydantic.TypeAdapter(LoopRecipe).validate_python(tree)
+        found = pydantic.TypeAdapter(kind).validate_python(tree)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
-        path = ".".join(str(part) for part in first["loc"]) or "the recipe"
+        path = ".".join(str(part) for part in (at, *first["loc"]) if part != "") or "the recipe"
         raise UserError(
             "RECIPE-003", f"{path}: {first['msg']}", where=where, next_step="see the field in flows/recipes/"
         ) from None
-    _check_numbers(dataclasses.asdict(recipe), "", where)
-    return recipe
+    _check_numbers(dataclasses.asdict(found), at, where)
+    return found
 
 
 COUNTS = ("num_steps", "rows_per_step", "num_draws", "checkpoint_every", "sample_stride", "tokens_per_row", "depth")
 COUNTS += ("action_horizon", "execution_horizon", "denoise_steps", "block_size", "num_samples", "render_every")
 COUNTS += ("num_heads", "num_kv_heads", "head_dim", "vision_width", "prefix_width", "suffix_width", "mlp_ratio")
 COUNTS += ("patch_size", "image_size", "max_text_tokens")
+SIGNED = ("open", "closed")  # a gripper's values
 
 
 def _check_numbers(node: Any, path: str, where: str) -> None:
@@ -128,7 +146,8 @@ def _check_numbers(node: Any, path: str, where: str) -> None:
         for number, value in enumerate(node):
             _check_numbers(value, f"{path}.{number}", where)
     elif isinstance(node, int | float) and not isinstance(node, bool):
-        least = 1 if path.rpartition(".")[2] in COUNTS else 0
+        name = path.rpartition(".")[2]
+        least = 1 if name in COUNTS else float("-inf") if name in SIGNED else 0
         if not least <= node < float("inf"):  # NaN too
             raise UserError("RECIPE-003", f"{path}: {node} is not a number from {least} on", where=where)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from data_lake.findings import Finding
+from data_lake.specs import ReadSpec
 from errors import UserError
 
 
@@ -111,6 +113,19 @@ def asked(path: Path, field_name: str, why: str, choices: str) -> UserError:
         done="nothing was read",
         next_step=f"set ingest.read.{field_name} to {choices}; nothing is guessed",
     )
+
+
+def declared_rate(path: Path, read: ReadSpec) -> Fraction | None:
+    """`read.fps`, None where it is not declared. Raises UserError LAKE-035 for what is no rate."""
+    if read.fps is None:
+        return None
+    try:
+        rate = Fraction(str(read.fps))
+    except (ValueError, ZeroDivisionError):
+        rate = Fraction(0)
+    if rate <= 0:
+        raise asked(path, "fps", f"what the rate {read.fps!r} is", "a rate in Hz such as 5 or 30000/1001")
+    return rate
 
 
 def view_name(camera: str) -> str:

@@ -3,9 +3,7 @@
 Layout: https://github.com/google-research/rlds and https://www.tensorflow.org/datasets/external_tfrecord.
 """
 
-import math
 from collections.abc import Iterator
-from fractions import Fraction
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -16,7 +14,7 @@ import pyarrow as pa
 
 from data_lake.findings import Finding, finding
 from data_lake.schema import fixed
-from data_lake.sources.episode import Episode, Feature, Pictures, SourceCard, asked
+from data_lake.sources.episode import Episode, Feature, Pictures, SourceCard, asked, declared_rate
 from data_lake.sources.files import Unreadable, read_meta_json, well_formed
 from data_lake.sources.instructions import Vocabulary, instruct
 from data_lake.sources.rlds_features import Features, Leaf, choose, contents, leaves_of, matrix, single, texts
@@ -193,11 +191,7 @@ def _feature(leaves: tuple[Leaf, ...]) -> Feature:
 
 def _rate(root: Path, read: ReadSpec) -> float:
     """Of the steps. Raises UserError LAKE-035: RLDS has no field for it."""
-    try:
-        rate = float(Fraction(read.fps or ""))
-    except (ValueError, ZeroDivisionError, OverflowError):
-        rate = 0.0
-    if not 0 < rate < math.inf:
-        why = "how many steps a second it has" if read.fps is None else f"what the rate {read.fps!r} is"
-        raise asked(root, "fps", why, "their rate in Hz, for example 5 or 30000/1001")
-    return rate
+    rate = declared_rate(root, read)
+    if rate is None:
+        raise asked(root, "fps", "how many steps a second it has", "their rate in Hz, for example 5 or 30000/1001")
+    return float(rate)

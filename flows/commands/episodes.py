@@ -11,17 +11,18 @@ from flows.commands.run import Order, look_at_source
 from flows.places import Places
 from flows.plan import make_plan
 from flows.profile import load_profile
+from flows.recipe import read_spec
 from flows.screen import DONE, FAILED, Screen
 
 SHOWN_FINDINGS = 40
 
 
-def doctor(where: Places, source: str, source_format: str, screen: Screen) -> int:
+def doctor(where: Places, source: str, source_format: str, changes: tuple[str, ...], screen: Screen) -> int:
     """Check a source folder, or a data set of the lake by its name. 1 when there is an error."""
     from data_lake.doctor import doctor as examine
 
     screen.line(f"checking {source}: layout, metadata, every row, every video")
-    found = examine(source, lake=where.lake, source_format=source_format)
+    found = examine(source, read_spec(changes), lake=where.lake, source_format=source_format)
     _findings(found["findings"], screen)
     counts = found["episodes"]
     screen.line(
@@ -37,9 +38,18 @@ def doctor(where: Places, source: str, source_format: str, screen: Screen) -> in
 
 
 def ingest(
-    where: Places, source: Path, dataset: str, embodiment: str, source_format: str, strict: bool, screen: Screen
+    where: Places,
+    source: Path,
+    dataset: str,
+    embodiment: str,
+    reading: tuple[str, tuple[str, ...]],
+    strict: bool,
+    screen: Screen,
 ) -> int:
-    """Take the episodes of a folder into a lake data set; what is there already is not taken twice."""
+    """Take the episodes of a folder into a lake data set; what is there already is not taken twice.
+
+    reading: the format, and `ingest.read.…` settings.
+    """
     from data_lake.sources.snapshot import snapshot
     from data_lake.specs import IngestSpec
     from flows.follow import Board, LiveView, PlainView
@@ -49,7 +59,9 @@ def ingest(
     from tasks.specs import IngestStage
 
     runtime = load_profile("laptop", where, run_id=f"ingest-{uuid.uuid4().hex[:12]}", label=dataset)
-    spec = IngestStage(ingest=IngestSpec(dataset=dataset, embodiment=embodiment, format=source_format))
+    spec = IngestStage(
+        ingest=IngestSpec(dataset=dataset, embodiment=embodiment, format=reading[0], read=read_spec(reading[1]))
+    )
     board = Board()
     view = LiveView(screen, board) if screen.is_live else PlainView(screen)
 
