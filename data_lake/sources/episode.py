@@ -82,6 +82,8 @@ class SourceCard:
 
     def relative(self, path: Path) -> str:
         """`path` as findings name it."""
+        if path == self.root:
+            return path.name
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
 
 
@@ -110,6 +112,17 @@ def asked(path: Path, field_name: str, why: str, choices: str) -> UserError:
         where=str(path),
         done="nothing was read",
         next_step=f"set ingest.read.{field_name} to {choices}; nothing is guessed",
+    )
+
+
+def contradicted(path: Path, field_name: str, recorded: Any, declared: Any) -> UserError:
+    """LAKE-036: the source says one thing, `ingest.read.<field_name>` another."""
+    return UserError(
+        "LAKE-036",
+        f"the source says {field_name} {recorded!r}, the recipe {declared!r}",
+        where=str(path),
+        done="nothing was read",
+        next_step=f"leave ingest.read.{field_name} out, or correct the source",
     )
 
 

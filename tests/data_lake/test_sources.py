@@ -10,6 +10,7 @@ from data_lake.sources.episode import view_name
 from data_lake.specs import ReadSpec
 from errors import UserError
 from lookup import lookup
+from tests.data_lake.hdf5_recordings import write_robomimic
 from tests.data_lake.recordings import CAMERA, TASKS, write_v2, write_v3
 
 LENGTHS = (8, 12, 10)
@@ -23,7 +24,18 @@ def lerobot_v3(folder: Path) -> Path:
     return write_v3(folder / "v3", write_v2(folder / "v2", LENGTHS), LENGTHS)
 
 
-RECORDINGS: dict[str, list[Callable[[Path], Path]]] = {"lerobot": [lerobot_v2, lerobot_v3]}
+def hdf5_file(folder: Path) -> Path:
+    return write_robomimic(folder / "hdf5/demo.hdf5", LENGTHS)
+
+
+def hdf5_folder(folder: Path) -> Path:
+    return write_robomimic(folder / "hdf5/demo.hdf5", LENGTHS).parent
+
+
+RECORDINGS: dict[str, list[Callable[[Path], Path]]] = {
+    "lerobot": [lerobot_v2, lerobot_v3],
+    "hdf5": [hdf5_file, hdf5_folder],
+}
 
 
 def test_every_source_is_enrolled() -> None:
