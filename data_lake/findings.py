@@ -141,7 +141,9 @@ CODES: dict[str, Code] = {
     ),
     "LAKE-105": _bad("the file has another rate than the source's first file", "ingest files of one rate at a time"),
     "LAKE-106": _odd(
-        "something beside demo_0, demo_1, … stands in `data`", "it is left out", "name demonstrations demo_N"
+        "something that is not expected stands in `data`",
+        "it is left out",
+        "name demonstrations demo_N, and the pictures in ingest.read.views",
     ),
     "LAKE-107": _bad("the instruction is no single text", "set ingest.read.instruction to one text"),
     "LAKE-108": _bad("the demonstration lacks a path that is read", "set ingest.read to paths that all of them have"),

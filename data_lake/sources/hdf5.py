@@ -18,7 +18,7 @@ from data_lake.findings import Finding, finding
 from data_lake.schema import fixed
 from data_lake.sources.episode import Episode, Feature, Pictures, SourceCard, asked, contradicted
 from data_lake.sources.files import Unreadable
-from data_lake.sources.hdf5_layout import SUFFIXES, Demo, DemoFile, list_file, natural, opened
+from data_lake.sources.hdf5_layout import SUFFIXES, Demo, DemoFile, list_file, natural, opened, pictures_in
 from data_lake.sources.hdf5_values import read_numbers, read_pictures, read_words
 from data_lake.sources.instructions import Vocabulary, instruct
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
@@ -48,7 +48,7 @@ class Hdf5Demonstrations:
         sound = [file for file in files if file.demos]
         self._state, self._action = self._columns(sound)
         self._fps = self._rate(sound)
-        self._views = read.views or {view: place for file in sound for view, place in file.views.items()}
+        views = dict.fromkeys(read.views or (view for file in sound for view in file.views))
         self._card = SourceCard(
             root=path,
             format="hdf5",
@@ -60,7 +60,7 @@ class Hdf5Demonstrations:
                 for name, paths in (("observation.state", self._state), ("action", self._action))
                 if (feature := _feature(paths, sound)) is not None
             },
-            cameras=tuple(CAMERA + view for view in self._views),
+            cameras=tuple(CAMERA + view for view in views),
             num_episodes=sum(len(self._kept(file)) + (file.unreadable is not None) for file in files),
             instruction_source=read.instruction or "language",
             by_format={"colour_order": "rgb"} if all(file.is_robosuite for file in sound) else {},
@@ -101,7 +101,8 @@ class Hdf5Demonstrations:
                 vocabulary = Vocabulary(tasks={}, ignore=self._read.ignore_tasks)
                 rows, instruction, odd = instruct(table, [words] if words else [], vocabulary, number)
                 findings += odd
-                views = self._pictures(file, group) if table.num_rows else {}
+                views, odd = self._pictures(file, group, number) if table.num_rows else ({}, [])
+                findings += odd
         except Unreadable as error:
             findings.append(finding(error.code, error.detail, episode=number, file=name))
         return Episode(
@@ -131,15 +132,16 @@ class Hdf5Demonstrations:
             }
         )
 
-    def _pictures(self, file: DemoFile, demo: h5py.Group) -> dict[str, Pictures]:
-        """Views that were asked for by path are expected of each demonstration, others where they are."""
+    def _pictures(self, file: DemoFile, demo: h5py.Group, number: int) -> tuple[dict[str, Pictures], list[Finding]]:
+        """Views that `read.views` names are expected of each demonstration, others taken where they are."""
+        places = self._read.views or pictures_in(demo)
+        strange = [place for view, place in places.items() if CAMERA + view not in self.card.cameras]
+        found = [finding("LAKE-106", ", ".join(strange), episode=number, file=file.path.name)] if strange else []
         return {
-            CAMERA + view: Pictures(
-                path=file.path, frames=partial(read_pictures, file.path, f"{demo.name}/{place}")
-            )
-            for view, place in self._views.items()
-            if self._read.views or place in demo
-        }
+            CAMERA + view: Pictures(path=file.path, frames=partial(read_pictures, file.path, f"{demo.name}/{place}"))
+            for view, place in places.items()
+            if place not in strange
+        }, found
 
     def _kept(self, file: DemoFile) -> list[Demo]:
         return [demo for demo in file.demos if not (demo.failed and self._read.only_success)]
@@ -178,8 +180,11 @@ class Hdf5Demonstrations:
 
 
 def hdf5_files(path: Path) -> list[Path]:
-    """The file itself, or those that the folder directly holds."""
-    return [path] if path.is_file() else [file for file in path.glob("*") if file.suffix.lower() in SUFFIXES]
+    """The file itself, or those that the folder directly holds; hidden ones are no part of a source."""
+    if path.is_file():
+        return [path]
+    named = [file for file in path.glob("*") if file.suffix.lower() in SUFFIXES and not file.name.startswith(".")]
+    return [file for file in named if not file.is_dir()]
 
 
 def parsed_rate(path: Path, rate: str) -> float:

@@ -49,7 +49,7 @@ class Demo:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DemoFile:
     """What one file holds. rate_hz: of control, where it is said. is_robosuite: that simulator rendered it.
-    numbers: (rows, width) by path, and views: path by view name, both of one demonstration as an example.
+    numbers: (rows, width) by path, and views by name, both of the demonstration that holds most.
     unreadable: why nothing of it can be read. findings: about what stands beside the demonstrations."""
 
     path: Path
@@ -59,7 +59,7 @@ class DemoFile:
     is_robosuite: bool = False
     demos: tuple[Demo, ...] = ()
     numbers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    views: Mapping[str, str] = field(default_factory=dict)
+    views: tuple[str, ...] = ()
     unreadable: Unreadable | None = None
     findings: tuple[Finding, ...] = ()
 
@@ -117,11 +117,10 @@ def _listed(path: Path, file: h5py.File) -> DemoFile:
         seen = ", ".join([*(f"data/{name}" for name in listed), *file][:8])
         raise Unreadable("LAKE-101", f"it holds {seen or 'nothing'}")
     args, masks = _json_of(top, "env_args"), _masks(file)
-    is_isaac = str(args.get("env_name")).startswith("Isaac") or any(
-        "initial_state" in group for group in named.values()
-    )
+    has_goals = any("initial_state" in demo for demo in named.values())
+    is_isaac = has_goals or str(args.get("env_name")).startswith("Isaac")
     words = _sentence(_json_of(top, "problem_info").get("language_instruction"))
-    numbers, views = next(filter(any, map(_contents, named.values())), ({}, {}))
+    example = max(named.values(), key=len)
     strange = ", ".join(sorted(listed.keys() - named.keys())[:8])
     return DemoFile(
         path=path,
@@ -132,8 +131,8 @@ def _listed(path: Path, file: h5py.File) -> DemoFile:
         demos=tuple(
             _demo(name, named[name], masks.get(name, []), words, goals=is_isaac) for name in sorted(named, key=_number)
         ),
-        numbers=numbers,
-        views=views,
+        numbers=_numbers_in(example),
+        views=tuple(pictures_in(example)),
         findings=(finding("LAKE-106", strange, file=path.name),) if strange else (),
     )
 
@@ -158,23 +157,28 @@ def _demo(name: str, group: h5py.Group, masks: list[str], words: str, *, goals: 
     )
 
 
-def _contents(demo: h5py.Group) -> tuple[dict[str, tuple[int, int]], dict[str, str]]:
-    """(rows, width) of all that is numbers per row, and the path of each view that `obs` holds as pictures."""
-    numbers: dict[str, tuple[int, int]] = {}
-    pictures: list[str] = []
+def _numbers_in(demo: h5py.Group) -> dict[str, tuple[int, int]]:
+    """(rows, width) by path of all that is numbers per row."""
+    found: dict[str, tuple[int, int]] = {}
 
     def look(path: str, item: h5py.Group | h5py.Dataset) -> None:
-        if not isinstance(item, h5py.Dataset):
-            return
-        if item.ndim in (1, 2) and item.dtype.kind in "fiub":
-            numbers[path] = (len(item), math.prod(item.shape[1:]))
-        elif item.ndim == 4 and item.shape[3] == 3 and item.dtype == np.uint8 and path.rpartition("/")[0] == "obs":
-            pictures.append(path)
+        if isinstance(item, h5py.Dataset) and item.ndim in (1, 2) and item.dtype.kind in "fiub":
+            found[path] = (len(item), math.prod(item.shape[1:]))
 
     demo.visititems(look)
-    short = [_PICTURE.sub("", path.removeprefix("obs/")) for path in pictures]
-    names = short if len(set(short)) == len(short) else [path.removeprefix("obs/") for path in pictures]
-    return numbers, dict(zip(names, pictures, strict=True))
+    return found
+
+
+def pictures_in(demo: h5py.Group) -> dict[str, str]:
+    """The path of each view that `obs` holds as (T, H, W, 3) uint8: `agentview` for obs/agentview_image."""
+    keys = [
+        key
+        for key, item in members(group_at(demo, "obs")).items()
+        if isinstance(item, h5py.Dataset) and item.ndim == 4 and item.shape[3] == 3 and item.dtype == np.uint8
+    ]
+    views = [_PICTURE.sub("", key) for key in keys]
+    views = views if len(set(views)) == len(keys) else keys
+    return {view: f"obs/{key}" for view, key in zip(views, keys, strict=True)}
 
 
 def _masks(file: h5py.File) -> dict[str, list[str]]:

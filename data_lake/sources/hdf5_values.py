@@ -38,7 +38,7 @@ def read_words(owners: Sequence[h5py.Group], path: str) -> str:
     if path.startswith("="):
         return path[1:]
     said = next((value for owner in owners if (value := _value(owner, path)) is not None), "")
-    distinct = set(np.atleast_1d(said).tolist())
+    distinct = set(np.ravel(said).tolist())
     if len(distinct) != 1:
         raise Unreadable("LAKE-107", f"{path} holds {len(distinct)} of them")
     (text,) = distinct

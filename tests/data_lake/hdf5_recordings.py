@@ -1,4 +1,4 @@
-"""Small HDF5 demonstrations written for tests, in the layouts of robomimic, LIBERO, RoboCasa, Isaac Lab and robosuite."""
+"""Small HDF5 demonstrations written for tests, in the layouts of robomimic, RoboCasa, LIBERO and Isaac Lab."""
 
 import json
 from collections.abc import Mapping, Sequence
