@@ -133,14 +133,13 @@ class Hdf5Demonstrations:
         )
 
     def _pictures(self, file: DemoFile, demo: h5py.Group, number: int) -> tuple[dict[str, Pictures], list[Finding]]:
-        """Views that `read.views` names are expected of each demonstration, others taken where they are."""
-        places = self._read.views or pictures_in(demo)
-        strange = [place for view, place in places.items() if CAMERA + view not in self.card.cameras]
+        """The views that `read.views` names, else those of the file: expected of each of its demonstrations."""
+        places = self._read.views or file.views
+        strange = [] if self._read.views else sorted(set(pictures_in(demo).values()) - set(places.values()))
         found = [finding("LAKE-106", ", ".join(strange), episode=number, file=file.path.name)] if strange else []
         return {
             CAMERA + view: Pictures(path=file.path, frames=partial(read_pictures, file.path, f"{demo.name}/{place}"))
             for view, place in places.items()
-            if place not in strange
         }, found
 
     def _kept(self, file: DemoFile) -> list[Demo]:

@@ -49,7 +49,7 @@ class Demo:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DemoFile:
     """What one file holds. rate_hz: of control, where it is said. is_robosuite: that simulator rendered it.
-    numbers: (rows, width) by path, and views by name, both of the demonstration that holds most.
+    numbers: (rows, width) by path, and views: path by name, both of the demonstration that holds most.
     unreadable: why nothing of it can be read. findings: about what stands beside the demonstrations."""
 
     path: Path
@@ -59,7 +59,7 @@ class DemoFile:
     is_robosuite: bool = False
     demos: tuple[Demo, ...] = ()
     numbers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    views: tuple[str, ...] = ()
+    views: Mapping[str, str] = field(default_factory=dict)
     unreadable: Unreadable | None = None
     findings: tuple[Finding, ...] = ()
 
@@ -82,15 +82,26 @@ def opened(path: Path) -> Iterator[h5py.File]:
         raise Unreadable("LAKE-100", describe(error)) from error
 
 
+def item_at(owner: h5py.Group, path: str) -> h5py.Group | h5py.Dataset | None:
+    """Raises Unreadable LAKE-100 for what a link takes from another file: no digest of the source would cover it."""
+    item = owner.get(path)
+    if not isinstance(item, h5py.Group | h5py.Dataset):
+        return None
+    is_linked = isinstance(item, h5py.Dataset) and (item.is_virtual or item.external is not None)
+    if is_linked or item.file.filename != owner.file.filename:
+        raise Unreadable("LAKE-100", f"{owner.name}/{path} lies in another file")
+    return item
+
+
 def group_at(owner: h5py.Group, path: str) -> h5py.Group | None:
-    found = owner.get(path)
-    return found if isinstance(found, h5py.Group) else None
+    item = item_at(owner, path)
+    return item if isinstance(item, h5py.Group) else None
 
 
 def members(group: h5py.Group | None) -> dict[str, h5py.Group | h5py.Dataset]:
     """What a group holds by name; nothing when there is no group."""
-    items = {} if group is None else {str(name): group.get(str(name)) for name in group}
-    return {name: item for name, item in items.items() if isinstance(item, h5py.Group | h5py.Dataset)}
+    items = {} if group is None else {str(name): item_at(group, str(name)) for name in group}
+    return {name: item for name, item in items.items() if item is not None}
 
 
 def natural(path: Path) -> tuple[list[str | int], str]:
@@ -132,7 +143,7 @@ def _listed(path: Path, file: h5py.File) -> DemoFile:
             _demo(name, named[name], masks.get(name, []), words, goals=is_isaac) for name in sorted(named, key=_number)
         ),
         numbers=_numbers_in(example),
-        views=tuple(pictures_in(example)),
+        views=pictures_in(example),
         findings=(finding("LAKE-106", strange, file=path.name),) if strange else (),
     )
 

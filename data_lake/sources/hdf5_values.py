@@ -8,11 +8,11 @@ import h5py
 import numpy as np
 
 from data_lake.sources.files import Unreadable
-from data_lake.sources.hdf5_layout import opened
+from data_lake.sources.hdf5_layout import item_at, opened
 
 
 def read_numbers(demo: h5py.Group, paths: Sequence[str]) -> dict[str, np.ndarray]:
-    """(T, D) floats by path. Raises Unreadable LAKE-108 for a path that is not there, LAKE-109 for what is no table
+    """(T, D) float32 by path. Raises Unreadable LAKE-108 for a path that is not there, LAKE-109 for what is no table
     of numbers, LAKE-102 where the lengths differ."""
     found = {path: _table(demo, path) for path in paths}
     if len({len(rows_TD) for rows_TD in found.values()}) > 1:
@@ -21,12 +21,13 @@ def read_numbers(demo: h5py.Group, paths: Sequence[str]) -> dict[str, np.ndarray
 
 
 def _table(demo: h5py.Group, path: str) -> np.ndarray:
-    values = demo.get(path)
+    values = item_at(demo, path)
     if not isinstance(values, h5py.Dataset):
         raise Unreadable("LAKE-108", path)
     if values.dtype.kind not in "fiub" or values.ndim not in (1, 2) or 0 in values.shape[1:]:
         raise Unreadable("LAKE-109", f"{path} is {values.dtype} {values.shape}")
-    rows = np.asarray(values).astype(np.result_type(values.dtype, np.float32))
+    with np.errstate(over="ignore", invalid="ignore"):  # what float32 cannot hold is infinite, and found as such
+        rows = np.asarray(values).astype(np.float32)
     return rows if rows.ndim == 2 else rows[:, np.newaxis]
 
 
@@ -49,18 +50,18 @@ def read_words(owners: Sequence[h5py.Group], path: str) -> str:
 
 
 def _value(owner: h5py.Group, path: str) -> Any:
-    found = owner.get(path)
+    found = item_at(owner, path)
     if isinstance(found, h5py.Dataset):
         return found[()]
     folder, _, name = path.rpartition("/")
-    holder = owner.get(folder) if folder else owner
-    return holder.attrs.get(name) if isinstance(holder, h5py.Group | h5py.Dataset) else None
+    holder = item_at(owner, folder) if folder else owner
+    return holder.attrs.get(name) if holder is not None else None
 
 
 def read_pictures(file: Path, path: str) -> Iterator[np.ndarray]:
     """The (H, W, 3) frames of a data set, read a chunk at a time. Raises Unreadable LAKE-031, LAKE-100."""
     with opened(file) as root:
-        pictures: Any = root.get(path)
+        pictures = item_at(root, path)
         if not isinstance(pictures, h5py.Dataset) or not pictures.ndim:
             raise Unreadable("LAKE-031", f"there is no {path}")
         step = pictures.chunks[0] if pictures.chunks else 1

@@ -188,16 +188,46 @@ def test_where_all_failed_it_is_said(tmp_path: Path) -> None:
 
 
 def test_what_the_checks_find_in_rows_and_pictures(tmp_path: Path) -> None:
-    path = with_pictures(tmp_path / "source/demo.hdf5", *(shades(4, seed) for seed in range(5)))
+    path = with_pictures(tmp_path / "source/demo.hdf5", *(shades(4, seed) for seed in range(7)))
     with h5py.File(path, "a") as file:
         file["data/demo_1/actions"][2, 3] = np.nan
         file["data/demo_2"].attrs["num_samples"] = 9
         del file["data/demo_3/obs/agentview_rgb"]
         file["data/demo_3/obs/agentview_rgb"] = shades(3)
+        del file["data/demo_5/obs/agentview_rgb"]
+        file["data/demo_5/obs/agentview_rgb"] = shades(4).astype(np.float32)
+        del file["data/demo_6/obs/agentview_rgb"]
     done = taken(path, tmp_path / "lake", **UPRIGHT)
     errors = {item.episode: item.code for item in done.findings if item.severity == "error"}
-    assert errors == {1: "LAKE-016", 2: "LAKE-012", 3: "LAKE-011"}
+    assert errors == {1: "LAKE-016", 2: "LAKE-012", 3: "LAKE-011", 5: "LAKE-031"}
+    assert done.num_quarantined == 5, "those without readable pictures are folded into one finding"
     assert np.array_equal(seen(tmp_path / "lake", done, 1), shades(4, 4)), "to the last bit"
+
+
+ODD: dict[str, Any] = {
+    "scalar": 3.0, "text": "x", "texts": ["a"] * 4, "nothing": h5py.Empty("f8"), "none": np.zeros((0,)),
+    "struct": np.zeros(4, [("a", "f4")]), "complex": np.zeros((4, 2), complex), "cube": np.zeros((4, 2, 2)),
+    "short": np.zeros((2, 6)), "wide": np.zeros((4, 9)), "opaque": np.void(b"abc"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("place", ["", "/actions", "/obs", "/obs/ee_states", "/obs/agentview_rgb"])
+def test_an_odd_value_costs_one_demonstration(place: str, odd: str, tmp_path: Path) -> None:
+    path = with_pictures(tmp_path / "demo.hdf5", *(shades(4, seed) for seed in range(3)))
+    with h5py.File(path, "a") as file:
+        del file[f"data/demo_1{place}"]
+        file[f"data/demo_1{place}"] = ODD[odd]
+    found = doctor(str(path))
+    assert found["episodes"]["ok"] == 2
+    assert {item["code"] for item in found["findings"]} & {
+        "LAKE-019",
+        "LAKE-031",
+        "LAKE-102",
+        "LAKE-106",
+        "LAKE-108",
+        "LAKE-109",
+    }
 
 
 def test_views_that_are_not_there_are_named(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data_lake.sources.files import Unreadable
-from data_lake.sources.hdf5_layout import list_file, natural, opened
+from data_lake.sources.hdf5_layout import item_at, list_file, natural, opened
 from tests.data_lake.hdf5_recordings import (
     declare,
     isaac_arrays,
@@ -46,7 +46,8 @@ def test_what_each_layout_says(tmp_path: Path) -> None:
     assert [file.is_robosuite for file in (robomimic, libero, isaac)] == [True, True, False]
     assert robomimic.state == ("obs/robot0_eef_pos", "obs/robot0_eef_quat", "obs/robot0_gripper_qpos")
     assert libero.state == ("obs/ee_states", "obs/gripper_states") and isaac.state == ()
-    assert libero.views == ("agentview", "eye_in_hand") and isaac.views == ()
+    assert libero.views == {"agentview": "obs/agentview_rgb", "eye_in_hand": "obs/eye_in_hand_rgb"}
+    assert (robomimic.views, isaac.views) == ({"agentview": "obs/agentview_image"}, {})
     assert (libero.demos[0].instruction, isaac.demos[0].instruction) == ("put the bowl on the stove", "")
     assert robomimic.robot == "Panda" and isaac.robot == ""
 
@@ -80,7 +81,7 @@ def test_masks_success_and_seed_are_kept(tmp_path: Path) -> None:
 def test_two_keys_of_one_view_keep_their_names(tmp_path: Path) -> None:
     arrays = libero_arrays(3)
     write_demo(tmp_path / "demo.hdf5", "demo_0", arrays | {"obs/agentview_image": arrays["obs/agentview_rgb"]})
-    assert list_file(tmp_path / "demo.hdf5").views == ("agentview_image", "agentview_rgb", "eye_in_hand_rgb")
+    assert list(list_file(tmp_path / "demo.hdf5").views) == ["agentview_image", "agentview_rgb", "eye_in_hand_rgb"]
 
 
 def test_the_fullest_demonstration_is_the_example(tmp_path: Path) -> None:
@@ -152,3 +153,23 @@ def test_trouble_while_reading_is_named(tmp_path: Path) -> None:
     path = write_libero(tmp_path / "demo.hdf5")
     with pytest.raises(Unreadable, match="LAKE-100"), opened(path) as file:
         _ = file["data/demo_9"]
+
+
+def test_what_lies_in_another_file_is_not_read(tmp_path: Path) -> None:
+    """Links and virtual data sets would bring in what no digest of the source covers."""
+    other, path = write_libero(tmp_path / "other.hdf5"), tmp_path / "demo.hdf5"
+    secret = tmp_path / "secret"
+    secret.write_bytes(bytes(24))
+    with h5py.File(path, "w") as file:
+        file["data/demo_0"] = h5py.ExternalLink("other.hdf5", "data/demo_0")
+        file["raw/link"] = h5py.ExternalLink("other.hdf5", "data/demo_0/actions")
+        file.create_dataset("raw/stored", (3,), "f8", external=[(str(secret), 0, 24)])
+        layout = h5py.VirtualLayout((8, 7), "f8")
+        layout[:] = h5py.VirtualSource(str(other), "data/demo_0/actions", (8, 7))
+        file.create_virtual_dataset("raw/virtual", layout)
+    error = list_file(path).unreadable
+    assert error is not None and (error.code, error.detail) == ("LAKE-100", "/data/demo_0 lies in another file")
+    with h5py.File(path) as file:
+        for name in ("link", "stored", "virtual"):
+            with pytest.raises(Unreadable, match="lies in another file"):
+                item_at(file.require_group("raw"), name)

@@ -22,7 +22,7 @@ def test_numbers_come_as_tables_of_floats(tmp_path: Path) -> None:
     with written(tmp_path, arrays) as file:
         found = read_numbers(file["data/demo_0"], ("grip/b", "a", "c"))
     assert [rows_TD.shape for rows_TD in found.values()] == [(4, 1), (4, 3), (4, 1)]
-    assert all(rows_TD.dtype.kind == "f" for rows_TD in found.values())
+    assert all(rows_TD.dtype == np.float32 for rows_TD in found.values())
     assert np.array_equal(found["a"], arrays["a"]) and found["grip/b"][:, 0].tolist() == [0, 1, 1, 0]
 
 
@@ -47,6 +47,12 @@ def test_what_is_no_table_of_numbers(paths: tuple[str, ...], code: str, words: s
     with written(tmp_path, arrays) as file, pytest.raises(Unreadable, match=words) as refused:
         read_numbers(file["data/demo_0"], paths)
     assert refused.value.code == code
+
+
+def test_what_float32_cannot_hold_is_infinite(tmp_path: Path) -> None:
+    """So that the check for finite values sees what the lake would hold."""
+    with written(tmp_path, {"a": np.array([[1e300, 1.0]])}) as file:
+        assert read_numbers(file["data/demo_0"], ("a",))["a"].tolist() == [[np.inf, 1.0]]
 
 
 @pytest.mark.parametrize(
