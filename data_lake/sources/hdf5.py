@@ -171,10 +171,15 @@ class Hdf5Demonstrations:
         action = self._read.action or ("actions",)
         state = self._read.state or next((file.state for file in files if file.state), ())
         if files and not state:
-            numbers = {path: shape for file in reversed(files) for path, shape in file.numbers.items()}
-            there = [f'"{path}" ({width} a row)' for path, (_, width) in sorted(numbers.items()) if path not in action]
-            choices = f"a list out of {', '.join(there) or 'what the files do not have: they hold no numbers'}"
-            raise asked(self._root, "state", "which of its numbers are the robot's state", choices)
+            numbers = files[0].numbers
+            counts = {numbers[path][0] for path in action if path in numbers}
+            there = [
+                f'"{path}" ({width} a row)'
+                for path, (count, width) in sorted(numbers.items())
+                if path not in action and count in (counts or {count})
+            ]
+            choices = f"a list out of {', '.join(there) or 'what the file does not have: it holds no other numbers'}"
+            raise asked(files[0].path, "state", "which of its numbers are the robot's state", choices)
         return state, action
 
 

@@ -6,6 +6,7 @@ All keep `data/demo_N` with `actions` and differ in what stands beside it. Nothi
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -49,7 +50,7 @@ class Demo:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DemoFile:
     """What one file holds. rate_hz: of control, where it is said. is_robosuite: that simulator rendered it.
-    numbers: (rows, width) by path, and views: path by name, both of the demonstration that holds most.
+    numbers: (rows, width) by path, and views: path by name, both as most of its demonstrations have them.
     unreadable: why nothing of it can be read. findings: about what stands beside the demonstrations."""
 
     path: Path
@@ -131,7 +132,7 @@ def _listed(path: Path, file: h5py.File) -> DemoFile:
     has_goals = any("initial_state" in demo for demo in named.values())
     is_isaac = has_goals or str(args.get("env_name")).startswith("Isaac")
     words = _sentence(_json_of(top, "problem_info").get("language_instruction"))
-    example = max(named.values(), key=len)
+    example = _example(named)
     strange = ", ".join(sorted(listed.keys() - named.keys())[:8])
     return DemoFile(
         path=path,
@@ -146,6 +147,13 @@ def _listed(path: Path, file: h5py.File) -> DemoFile:
         views=pictures_in(example),
         findings=(finding("LAKE-106", strange, file=path.name),) if strange else (),
     )
+
+
+def _example(demos: Mapping[str, h5py.Group]) -> h5py.Group:
+    """A demonstration that holds what most of them hold; of equally many, what holds more."""
+    outlines = {name: (*demo, *(group_at(demo, "obs") or ())) for name, demo in demos.items()}
+    counts = Counter(outlines.values())
+    return demos[max(outlines, key=lambda name: (counts[outlines[name]], len(outlines[name])))]
 
 
 def _number(name: str) -> int:

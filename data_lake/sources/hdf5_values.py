@@ -12,8 +12,8 @@ from data_lake.sources.hdf5_layout import item_at, opened
 
 
 def read_numbers(demo: h5py.Group, paths: Sequence[str]) -> dict[str, np.ndarray]:
-    """(T, D) float32 by path. Raises Unreadable LAKE-108 for a path that is not there, LAKE-109 for what is no table
-    of numbers, LAKE-102 where the lengths differ."""
+    """(T, D) float32 by path inside the demonstration. Raises Unreadable LAKE-108 for a path that is not there,
+    LAKE-109 for what is no table of numbers, LAKE-102 where the lengths differ."""
     found = {path: _table(demo, path) for path in paths}
     if len({len(rows_TD) for rows_TD in found.values()}) > 1:
         raise Unreadable("LAKE-102", ", ".join(f"{path} has {len(rows_TD)}" for path, rows_TD in found.items()))
@@ -21,7 +21,7 @@ def read_numbers(demo: h5py.Group, paths: Sequence[str]) -> dict[str, np.ndarray
 
 
 def _table(demo: h5py.Group, path: str) -> np.ndarray:
-    values = item_at(demo, path)
+    values = None if path.startswith("/") else item_at(demo, path)  # that would be one demonstration's for all
     if not isinstance(values, h5py.Dataset):
         raise Unreadable("LAKE-108", path)
     if values.dtype.kind not in "fiub" or values.ndim not in (1, 2) or 0 in values.shape[1:]:

@@ -177,6 +177,12 @@ def test_an_empty_file_is_one_clear_error(num_bytes: int | None, code: str, tmp_
     assert [(item["code"], item["file"]) for item in found["findings"]] == [(code, "demo.hdf5")]
 
 
+def test_a_demonstration_without_rows_is_said_once(tmp_path: Path) -> None:
+    path = with_pictures(tmp_path / "source/demo.hdf5", shades(4), shades(0))
+    done = taken(path, tmp_path / "lake", **UPRIGHT)
+    assert [(item.code, item.episode) for item in done.findings if item.severity == "error"] == [("LAKE-020", 1)]
+
+
 def test_where_all_failed_it_is_said(tmp_path: Path) -> None:
     """D18."""
     path = write_isaac(tmp_path / "source/demo.hdf5", [False, False])

@@ -16,7 +16,6 @@ from errors import UserError
 from tests.data_lake.hdf5_recordings import (
     ROBOSUITE_ARGS,
     declare,
-    isaac_arrays,
     libero_arrays,
     motion,
     robomimic_arrays,
@@ -129,6 +128,7 @@ def test_the_state_is_asked_for_with_what_there_is(tmp_path: Path) -> None:
     error = refusal(path)
     assert error.code == "LAKE-035" and "ingest.read.state" in error.next_step
     assert '"obs/eef_pos" (3 a row)' in error.next_step and '"actions"' not in error.next_step
+    assert "initial_state" not in error.next_step, "one row, not one per action"
     assert "ingest.read.fps" in refusal(path, ReadSpec(state=ISAAC.state)).next_step
 
 
@@ -254,11 +254,12 @@ def test_an_empty_folder_lists_nothing(tmp_path: Path) -> None:
     assert (source.card.num_episodes, list(source.episodes()), source.card.version) == (0, [], "unknown")
 
 
-def test_rows_do_not_need_pictures_nor_pictures_rows(tmp_path: Path) -> None:
-    """An episode without rows has no views: nothing would be left to pair them with."""
+def test_an_episode_without_rows_has_no_views(tmp_path: Path) -> None:
+    """It is said once that there is nothing, not once per camera."""
     path = tmp_path / "demo.hdf5"
-    write_demo(path, "demo_0", {"actions": motion(0, 7), "obs/x": motion(0, 2), "obs/a_image": shades(0)})
-    write_demo(path, "demo_1", isaac_arrays(3) | {"obs/x": motion(3, 2)})
+    for number, length in enumerate((0, 3)):
+        arrays = {"actions": motion(length, 7), "obs/x": motion(length, 2), "obs/a_image": shades(length)}
+        write_demo(path, f"demo_{number}", arrays)
     empty, full = read(path, ReadSpec(state=("obs/x",), fps="5"))
     assert empty.rows is not None and empty.rows.num_rows == 0 and empty.views == {}
-    assert full.rows is not None and full.rows.num_rows == 3 and full.views == {}
+    assert full.rows is not None and full.rows.num_rows == 3 and list(full.views) == ["observation.images.a"]

@@ -16,6 +16,7 @@ from tests.data_lake.hdf5_recordings import (
     isaac_arrays,
     libero_arrays,
     robomimic_arrays,
+    shades,
     write_demo,
     write_isaac,
     write_libero,
@@ -84,11 +85,17 @@ def test_two_keys_of_one_view_keep_their_names(tmp_path: Path) -> None:
     assert list(list_file(tmp_path / "demo.hdf5").views) == ["agentview_image", "agentview_rgb", "eye_in_hand_rgb"]
 
 
-def test_the_fullest_demonstration_is_the_example(tmp_path: Path) -> None:
-    path = write_libero(tmp_path / "demo.hdf5")
+def test_what_most_demonstrations_hold_is_expected(tmp_path: Path) -> None:
+    """Neither one that lacks a camera nor one that has another decides for all; of two, the fuller does."""
+    path = write_libero(tmp_path / "two.hdf5", (3, 3))
     with h5py.File(path, "a") as file:
         del file["data/demo_0/obs"]
     assert list_file(path).state == ("obs/ee_states", "obs/gripper_states")
+    path = write_libero(tmp_path / "four.hdf5", (3, 3, 3, 3))
+    with h5py.File(path, "a") as file:
+        del file["data/demo_0/obs/eye_in_hand_rgb"]
+        file["data/demo_1/obs/third_rgb"] = shades(3)
+    assert list(list_file(path).views) == ["agentview", "eye_in_hand"]
 
 
 @pytest.mark.parametrize("value", ["", "{", "[1]", "null", "9" * 5000, '{"env_kwargs": 3}', 5, b"\xff", [1, 2]])

@@ -32,6 +32,7 @@ def test_numbers_come_as_tables_of_floats(tmp_path: Path) -> None:
         (("a", "obs/wrist"), "LAKE-108", "obs/wrist"),
         (("a/b",), "LAKE-108", "a/b"),
         (("group",), "LAKE-108", "group"),
+        (("/data/demo_0/a",), "LAKE-108", "/data/demo_0/a"),
         (("a", "short"), "LAKE-102", "a has 4, short has 3"),
         (("image",), "LAKE-109", r"uint8 \(4, 16, 16, 3\)"),
         (("text",), "LAKE-109", "object"),
