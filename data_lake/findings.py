@@ -148,6 +148,28 @@ CODES: dict[str, Code] = {
     "LAKE-119": _odd(
         "dataset_info.json names another version than its folder", "the files of the folder were read", "correct it"
     ),
+    "LAKE-100": _bad("what an HDF5 file holds cannot be read", _COPY),
+    "LAKE-101": _bad("an HDF5 file without demonstrations (data/demo_0, …)", "record it again, or take the file away"),
+    "LAKE-102": _bad("parts of the demonstration have different numbers of rows", "cut them to the rows that all have"),
+    "LAKE-103": _odd(
+        "demonstrations say of themselves that they failed",
+        "they are left out",
+        "set ingest.read.only_success to false to keep them",
+    ),
+    "LAKE-104": _odd(
+        "the demonstration does not record its initial_state, so that its goal is not known",
+        "it is ingested as it is",
+        "record it again with its initial state to replay it",
+    ),
+    "LAKE-105": _bad("the file has another rate than the source's first file", "ingest files of one rate at a time"),
+    "LAKE-106": _odd(
+        "something that is not expected stands in `data`",
+        "it is left out",
+        "name demonstrations demo_N, and the pictures in ingest.read.views",
+    ),
+    "LAKE-107": _bad("the instruction is no single text", "set ingest.read.instruction to one text"),
+    "LAKE-108": _bad("the demonstration lacks a path that is read", "set ingest.read to paths that all of them have"),
+    "LAKE-109": _bad("a path holds no table of numbers", "set ingest.read to paths of (rows, numbers)"),
 }
 
 

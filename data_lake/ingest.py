@@ -215,7 +215,8 @@ def _dotted(examined: Examined, source: Source) -> dict[str, Any]:
 
 
 def _nothing(source: Source, done: _Pass) -> UserError:
-    found = [item for item in fold([*source.card.findings, *done.findings]) if item.severity == "error"]
+    said = fold([*source.card.findings, *done.findings])
+    found = [item for item in said if item.severity == "error"] or said
     shown = "; ".join(f"{item.code} {item.message}" for item in found[:3])
     count = len(done.bad)
     return UserError(

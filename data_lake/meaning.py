@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from data_lake.sources.episode import SourceCard, asked
+from data_lake.sources.episode import SourceCard, asked, contradicted
 from data_lake.specs import ReadSpec
-from errors import UserError
 
 MEANT = ("colour_order", "image_orientation", "action_mode", "fps", "render_every", "instruction_source")
 """What enters the identity of episodes; where the pixels came from is told beside it."""
@@ -36,11 +35,5 @@ def _said(name: str, card: SourceCard, read: ReadSpec) -> Any:
     """The recorder's word, else the recipe's, else the format's."""
     recorded, declared = card.declared.get(name), getattr(read, name)
     if None not in (recorded, declared) and recorded != declared:
-        raise UserError(
-            "LAKE-036",
-            f"the source says {name} {recorded!r}, the recipe {declared!r}",
-            where=str(card.root),
-            done="nothing was read",
-            next_step=f"leave ingest.read.{name} out, or correct the source",
-        )
+        raise contradicted(card.root, name, recorded, declared)
     return next((value for value in (recorded, declared, card.by_format.get(name)) if value is not None), None)

@@ -11,6 +11,7 @@ from lookup import lookup
 SOURCES = {
     "lerobot": "data_lake.sources.lerobot:LeRobotFolder",
     "rlds": "data_lake.sources.rlds:RldsFolder",
+    "hdf5": "data_lake.sources.hdf5:Hdf5Demonstrations",
 }
 
 
@@ -31,7 +32,7 @@ def open_source(path: Path, read: ReadSpec = AS_THE_SOURCE_SAYS, *, source_forma
         "LAKE-002",
         f"not a source that is understood (known formats: {', '.join(sorted(SOURCES))})",
         where=str(path),
-        next_step="name the folder that holds meta/info.json, or give ingest.format",
+        next_step="name the folder that holds meta/info.json, or the HDF5 file, or give ingest.format",
     )
 
 

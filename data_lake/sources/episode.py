@@ -84,6 +84,8 @@ class SourceCard:
 
     def relative(self, path: Path) -> str:
         """`path` as findings name it."""
+        if path == self.root:
+            return path.name
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
 
 
@@ -115,6 +117,10 @@ def asked(path: Path, field_name: str, why: str, choices: str) -> UserError:
     )
 
 
+RATE = "a rate in Hz such as 5 or 30000/1001"
+MAX_HZ = 1_000_000
+
+
 def declared_rate(path: Path, read: ReadSpec) -> Fraction | None:
     """`read.fps`, None where it is not declared. Raises UserError LAKE-035 for what is no rate."""
     if read.fps is None:
@@ -123,9 +129,20 @@ def declared_rate(path: Path, read: ReadSpec) -> Fraction | None:
         rate = Fraction(str(read.fps))
     except (ValueError, ZeroDivisionError):
         rate = Fraction(0)
-    if rate <= 0:
-        raise asked(path, "fps", f"what the rate {read.fps!r} is", "a rate in Hz such as 5 or 30000/1001")
+    if not 0 < rate < MAX_HZ:
+        raise asked(path, "fps", f"what the rate {read.fps!r} is", RATE)
     return rate
+
+
+def contradicted(path: Path, field_name: str, recorded: Any, declared: Any) -> UserError:
+    """LAKE-036: the source says one thing, `ingest.read.<field_name>` another."""
+    return UserError(
+        "LAKE-036",
+        f"the source says {field_name} {recorded!r}, the recipe {declared!r}",
+        where=str(path),
+        done="nothing was read",
+        next_step=f"leave ingest.read.{field_name} out, or correct the source",
+    )
 
 
 def view_name(camera: str) -> str:

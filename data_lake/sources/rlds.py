@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from data_lake.findings import Finding, finding
 from data_lake.schema import fixed
-from data_lake.sources.episode import Episode, Feature, Pictures, SourceCard, asked, declared_rate
+from data_lake.sources.episode import RATE, Episode, Feature, Pictures, SourceCard, asked, declared_rate
 from data_lake.sources.files import Unreadable, read_meta_json, well_formed
 from data_lake.sources.instructions import Vocabulary, instruct
 from data_lake.sources.rlds_features import Features, Leaf, choose, contents, leaves_of, matrix, single, texts
@@ -193,5 +193,5 @@ def _rate(root: Path, read: ReadSpec) -> float:
     """Of the steps. Raises UserError LAKE-035: RLDS has no field for it."""
     rate = declared_rate(root, read)
     if rate is None:
-        raise asked(root, "fps", "how many steps a second it has", "their rate in Hz, for example 5 or 30000/1001")
+        raise asked(root, "fps", "how many steps a second it has", RATE)
     return float(rate)

@@ -11,6 +11,7 @@ from data_lake.specs import ReadSpec
 from errors import UserError
 from lookup import lookup
 from tests.data_lake import rlds_recordings
+from tests.data_lake.hdf5_recordings import write_robomimic
 from tests.data_lake.recordings import CAMERA, TASKS, write_v2, write_v3
 
 LENGTHS = (8, 12, 10)
@@ -29,7 +30,19 @@ def rlds(folder: Path) -> Path:
     return rlds_recordings.write_rlds(folder / "cart/1.0.0", {"train": [records[:2]], "val": [records[2:]]})
 
 
-RECORDINGS: dict[str, list[Callable[[Path], Path]]] = {"lerobot": [lerobot_v2, lerobot_v3], "rlds": [rlds]}
+def hdf5_file(folder: Path) -> Path:
+    return write_robomimic(folder / "hdf5/demo.hdf5", LENGTHS)
+
+
+def hdf5_folder(folder: Path) -> Path:
+    return write_robomimic(folder / "hdf5/demo.hdf5", LENGTHS).parent
+
+
+RECORDINGS: dict[str, list[Callable[[Path], Path]]] = {
+    "lerobot": [lerobot_v2, lerobot_v3],
+    "hdf5": [hdf5_file, hdf5_folder],
+    "rlds": [rlds],
+}
 READ = {"rlds": ReadSpec(fps="10")}  # what the files of a format never say
 
 
