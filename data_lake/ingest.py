@@ -192,7 +192,9 @@ def _append(done: _Pass, examined: Examined, source: Source) -> None:
 
 def _videos(examined: Examined, fps: float) -> dict[str, tuple[VideoSpan, VideoIndex, Callable[[], bytes]]]:
     """By camera the span, the index and what reads the bytes of its video; pictures are made into one, losslessly."""
-    found = {camera: (span, index, span.path.read_bytes) for camera, (span, index) in examined.videos.items()}
+    found = {
+        camera: (span, index, span.read or span.path.read_bytes) for camera, (span, index) in examined.videos.items()
+    }
     for camera, (pictures, index) in examined.pictures.items():
         content = lossless_mp4(pictures.frames(), fps)
         span = VideoSpan(path=pictures.path, from_s=0.0, to_s=index.num_frames / fps)

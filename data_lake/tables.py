@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 
 from data_lake.files import put_if_absent
-from data_lake.schema import FILE_FORMAT, META, VIDEOS
+from data_lake.schema import FILE_FORMAT, META, VIDEOS, meta_rows
 from data_lake.video import VideoIndex
 from errors import Transient, UserError
 
@@ -186,11 +186,10 @@ class Writer:
         self._flush_frames()
         self._flush_videos()
         schema = self._schema or (open_table(self.root, self.base, "frames").schema if self.base else pa.schema([]))
-        files = pa.table({"path": list(meta), "data": pa.array(list(meta.values()), pa.large_binary())}, schema=META)
         vector = {
             "frames": self._commit_table("frames", schema, self._fragments["frames"]),
             "videos": self._commit_table("videos", VIDEOS, self._fragments["videos"]),
-            "meta": _commit(self.root / "meta.lance", META, _write(self.root / "meta.lance", files)),
+            "meta": _commit(self.root / "meta.lance", META, _write(self.root / "meta.lance", meta_rows(meta))),
         }
         manifest = Manifest(
             version=self.base.version + 1 if self.base else 1,

@@ -10,6 +10,7 @@ from lookup import lookup
 
 SOURCES = {
     "lerobot": "data_lake.sources.lerobot:LeRobotFolder",
+    "lerobot-lance": "data_lake.sources.lerobot_lance:LeRobotLance",
 }
 
 
