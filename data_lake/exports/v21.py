@@ -59,6 +59,7 @@ def _write_meta(version: DatasetVersion, stats: VersionStats, meta: Path) -> Non
         "video_path": VIDEO_PATH,
     }
     (meta / "info.json").write_text(json.dumps(info, indent=4))
+    (meta / "stats.json").write_text(json.dumps(stats.whole, indent=4))  # v2.0's, which GR00T goes on reading
     _write_lines(meta / "tasks.jsonl", ({"task_index": n, "task": text} for text, n in version.tasks.items()))
     listed = ({name: episode[name] for name in ("episode_index", "tasks", "length")} | json.loads(episode["extra"])
               for episode in version.episodes)  # fmt: skip
