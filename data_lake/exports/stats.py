@@ -38,7 +38,7 @@ def statistics_of(version: DatasetVersion) -> VersionStats:
         rows_TD = vectors(table.to_table(columns=[lake_name(key)])[lake_name(key)])
         if rows_TD is None:
             continue
-        whole[key] = of_rows(rows_TD)
+        whole[key] = _of_many_rows(rows_TD)
         for episode, found in zip(version.episodes, episodes, strict=True):
             found[key] = of_rows(rows_TD[episode["dataset_from_index"] : episode["dataset_to_index"]])
     for key in version.cameras:
@@ -52,16 +52,22 @@ def statistics_of(version: DatasetVersion) -> VersionStats:
 
 def of_rows(rows_TD: np.ndarray) -> Summary:
     """Of rows (T, D): lists of D numbers and the count."""
-    columns = [rows_TD[:, dimension].astype(np.float64) for dimension in range(rows_TD.shape[1])]
-    quantiles_DQ = [np.quantile(column, list(SHARES.values())).tolist() for column in columns]
+    values_TD = rows_TD.astype(np.float64)
+    quantiles_QD = np.quantile(values_TD, list(SHARES.values()), axis=0)
     return {
-        "min": [float(column.min()) for column in columns],
-        "max": [float(column.max()) for column in columns],
-        "mean": [float(column.mean()) for column in columns],
-        "std": [float(column.std()) for column in columns],
+        "min": values_TD.min(axis=0).tolist(),
+        "max": values_TD.max(axis=0).tolist(),
+        "mean": values_TD.mean(axis=0).tolist(),
+        "std": values_TD.std(axis=0).tolist(),
         "count": [len(rows_TD)],
-        **{name: [values[place] for values in quantiles_DQ] for place, name in enumerate(SHARES)},
+        **{name: values_D.tolist() for name, values_D in zip(SHARES, quantiles_QD, strict=True)},
     }
+
+
+def _of_many_rows(rows_TD: np.ndarray) -> Summary:
+    """The same, with one dimension at a time as float64."""
+    parts = [of_rows(rows_TD[:, [dimension]]) for dimension in range(rows_TD.shape[1])]
+    return {name: [part[name][0] for part in parts] for name in parts[0]} | {"count": [len(rows_TD)]}
 
 
 def of_pixels(pixels_3V: np.ndarray, num_frames: int) -> Summary:
