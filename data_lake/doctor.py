@@ -1,6 +1,6 @@
 """Doctor: what is wrong with a source or a lake data set, by the checks that ingest itself makes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,14 +81,27 @@ def _of_dataset(name: str, root: Path) -> dict[str, Any]:
             raise
         found = finding("LAKE-074", error.message, file=error.where)
         return _answer(name, "lake", "unknown", (0, 0), [found])
-    findings = [*_counts(tables, manifest, len(episodes)), *_tiles(episodes, manifest)]
-    findings += [*_frames(tables["frames"]), *_videos(tables["videos"], episodes)]
+    findings = list(contents_findings(tables, manifest, episodes, stored=True))
     bad = {item.episode for item in findings}
     num_ok = 0 if None in bad else len(episodes) - len(bad)
     return _answer(name, "lake", str(manifest.version), (len(episodes), num_ok), findings)
 
 
-def _counts(tables: dict[str, lance.LanceDataset], manifest: Manifest, num_episodes: int) -> Iterator[Finding]:
+def contents_findings(
+    tables: Mapping[str, lance.LanceDataset],
+    manifest: Manifest,
+    episodes: Sequence[Mapping[str, Any]],
+    *,
+    stored: bool,
+) -> Iterator[Finding]:
+    """What of `manifest` and `episodes` the tables do not hold. stored: also read every byte of video."""
+    yield from _counts(tables, manifest, len(episodes))
+    yield from _tiles(episodes, manifest)
+    yield from _frames(tables["frames"])
+    yield from _videos(tables["videos"], episodes, stored=stored)
+
+
+def _counts(tables: Mapping[str, lance.LanceDataset], manifest: Manifest, num_episodes: int) -> Iterator[Finding]:
     expected = {"frames": manifest.num_frames, "videos": manifest.num_videos}
     for name, count in expected.items():
         found = tables[name].count_rows()
@@ -98,7 +111,7 @@ def _counts(tables: dict[str, lance.LanceDataset], manifest: Manifest, num_episo
         yield finding("LAKE-070", f"episodes are {num_episodes}, expected {manifest.num_episodes}", file="meta.lance")
 
 
-def _tiles(episodes: list[dict[str, Any]], manifest: Manifest) -> Iterator[Finding]:
+def _tiles(episodes: Sequence[Mapping[str, Any]], manifest: Manifest) -> Iterator[Finding]:
     """Episode ranges fill [0, num_frames) in order, without gap or overlap."""
     expected = 0
     for episode in episodes:
@@ -123,8 +136,8 @@ def _frames(table: lance.LanceDataset) -> Iterator[Finding]:
         place += len(index)
 
 
-def _videos(table: lance.LanceDataset, episodes: list[dict[str, Any]]) -> Iterator[Finding]:
-    """Every video that an episode names is there, with the bytes that were recorded of it."""
+def _videos(table: lance.LanceDataset, episodes: Sequence[Mapping[str, Any]], *, stored: bool) -> Iterator[Finding]:
+    """Every video that an episode names is there, and, if `stored`, has the bytes that were recorded of it."""
     named: dict[tuple[str, int, int], int] = {}
     for episode in episodes:
         for view in lake_meta.entry_of(episode)["views"].values():
@@ -135,7 +148,7 @@ def _videos(table: lance.LanceDataset, episodes: list[dict[str, Any]]) -> Iterat
     there = {(row["video_key"], row["chunk_index"], row["file_index"]) for row in rows}
     for key in sorted(named.keys() - there):
         yield finding("LAKE-072", f"file {key[1]}/{key[2]}", episode=named[key], camera=key[0])
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows if stored else ()):
         key = (row["video_key"], row["chunk_index"], row["file_index"])
         seen = _stored(table, number)
         if seen != (row["file_size"], row["blake3"]):

@@ -7,7 +7,7 @@ import hashlib
 from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from data_lake.sources.episode import Episode, Pictures, Source, SourceCard, Vid
 from data_lake.sources.files import ODD, Unreadable, describe, ensure_present
 from data_lake.specs import GripperSpec
 from data_lake.statistics import Moments
-from data_lake.video import VideoIndex, VideoUnreadable, index_video
+from data_lake.video import VideoIndex, VideoUnreadable, index_bytes, index_video
 
 OPEN_INDICES = 64
 Indices = Mapping[str, Future[VideoIndex] | Future[PicturesIndex]]
@@ -93,16 +93,18 @@ class Videos:
             return self._pool.submit(index_pictures, view)
         path = view.path
         if path not in self._known:
-            self._known[path] = self._pool.submit(_index, path)
+            self._known[path] = self._pool.submit(_index, view)
             while len(self._known) > OPEN_INDICES:
                 self._known.popitem(last=False)
         self._known.move_to_end(path)
         return self._known[path]
 
 
-def _index(path: Path) -> VideoIndex:
-    ensure_present(path, "LAKE-010")
-    return index_video(path)
+def _index(view: VideoSpan) -> VideoIndex:
+    if view.read is not None:
+        return index_bytes(view.read())
+    ensure_present(view.path, "LAKE-010")
+    return index_video(view.path)
 
 
 def examine(
@@ -151,7 +153,7 @@ def _examined(
             elif isinstance(view, VideoSpan) and isinstance(index, VideoIndex):
                 findings += check_video(episode, camera, view, index, card)
                 to_s = view.to_s if view.to_s is not None else episode.rows.num_rows / card.fps
-                videos[camera] = (VideoSpan(path=view.path, from_s=view.from_s, to_s=to_s), index)
+                videos[camera] = (replace(view, to_s=to_s), index)
     if episode.rows is None or any(item.severity == "error" for item in findings):
         return Examined(episode=episode, findings=tuple(findings))
     rows, odd = with_open_as_one(canonical(episode.rows), grippers, episode)

@@ -1,10 +1,13 @@
 """Files that others may read at any moment: written whole or not at all, and hashed."""
 
+import errno
 import hashlib
 import json
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,7 @@ def put_if_absent(path: Path, payload: bytes) -> bool:
         return False
     finally:
         temporary.unlink()
-    _sync_directory(path.parent)
+    _sync(path.parent)
     return True
 
 
@@ -48,12 +51,52 @@ def _written(path: Path, payload: bytes) -> Path:
     return temporary
 
 
-def _sync_directory(path: Path) -> None:
+def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def appearing(target: Path) -> Iterator[Path]:
+    """A temporary folder that becomes `target`, durably and by one rename, when the block ends without an error.
+
+    Raises FileExistsError when `target` is there by then; what was written is then removed. On an object store, which
+    has no rename, a marker put if absent would take its place.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.parent / f"{TEMPORARY}{uuid.uuid4().hex}"
+    temporary.mkdir()
+    try:
+        yield temporary
+        for folder, _, names in os.walk(temporary):
+            for name in names:
+                _sync(Path(folder) / name)
+            _sync(Path(folder))
+        if os.path.lexists(target):
+            raise FileExistsError(target)
+        try:
+            os.rename(temporary, target)
+        except OSError as error:
+            if not target.exists():
+                raise
+            raise FileExistsError(target) from error  # somebody else's folder came between
+        _sync(target.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """`target` with the content of `source`, which nobody will change: without a copy where the disk can."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+            raise
+        shutil.copyfile(source, target)
 
 
 def read_json(path: Path, *, remedy: str) -> Any:

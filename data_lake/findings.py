@@ -33,7 +33,8 @@ def _lake(what: str, fix: str) -> Code:
 _COPY = "copy the file again and run the same command"
 _REBUILD = "restore the data set from a copy, or ingest its sources into a new one"
 
-# LAKE-001 … LAKE-006 and LAKE-034 stop an ingest as a whole (UserError); the others are about one episode or one file.
+# LAKE-001 … LAKE-006, LAKE-034 … -036 and most of LAKE-130 … stop a command as a whole (UserError); the others are
+# about one episode or one file.
 CODES: dict[str, Code] = {
     "LAKE-001": _lake("no episode could be ingested", "mend what the findings name first"),
     "LAKE-002": _lake("not a source that is understood", "name a folder with meta/info.json, or give its format"),
@@ -170,6 +171,21 @@ CODES: dict[str, Code] = {
     "LAKE-107": _bad("the instruction is no single text", "set ingest.read.instruction to one text"),
     "LAKE-108": _bad("the demonstration lacks a path that is read", "set ingest.read to paths that all of them have"),
     "LAKE-109": _bad("a path holds no table of numbers", "set ingest.read to paths of (rows, numbers)"),
+    "LAKE-130": _lake("an episode lacks a camera that others have", "keep such episodes in a data set of their own"),
+    "LAKE-131": _odd(
+        "the pictures are not upright RGB, as LeRobot's readers take them to be",
+        "they are given out as they are, and meta/info.json says so under `vlaloop`",
+        "turn or swap the pictures where they are read",
+    ),
+    "LAKE-132": _lake("the version cannot be given out whole", "./vlaloop doctor on the data set"),
+    "LAKE-133": _lake("the folder to write is there already", "name another folder"),
+    "LAKE-134": _odd(
+        "an episode's video begins between two keyframes and cannot be cut out as it is",
+        "it was encoded anew, without loss of a pixel",
+        "publish as v3.0, which keeps every video byte for byte",
+    ),
+    "LAKE-135": _lake("Lance tables that are no data set LeRobot would open", "name the folder that holds meta/"),
+    "LAKE-136": _lake("a table of the source cannot be opened", "copy the table again"),
 }
 
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from data_lake.fitting import fits, same_embodiment, same_kind
 from data_lake.meaning import MEANT, meaning_of
 from data_lake.pictures import lossless_mp4
 from data_lake.schema import features_of, frames_of, lake_name
+from data_lake.shelf import Content
 from data_lake.sources import open_source
 from data_lake.sources.episode import Source, VideoSpan, view_name
 from data_lake.specs import IngestSpec
@@ -189,15 +191,15 @@ def _append(done: _Pass, examined: Examined, source: Source) -> None:
     done.entries.append(entry)
 
 
-def _videos(examined: Examined, fps: float) -> dict[str, tuple[VideoSpan, VideoIndex, Path | bytes]]:
-    """By camera the span, the index and the file or bytes of its video; pictures are made into one, losslessly."""
-    found: dict[str, tuple[VideoSpan, VideoIndex, Path | bytes]] = {
-        camera: (span, index, span.path) for camera, (span, index) in examined.videos.items()
+def _videos(examined: Examined, fps: float) -> dict[str, tuple[VideoSpan, VideoIndex, Content]]:
+    """By camera the span, the index and the content of its video; pictures are made into one, losslessly."""
+    found: dict[str, tuple[VideoSpan, VideoIndex, Content]] = {
+        camera: (span, index, span.read or span.path) for camera, (span, index) in examined.videos.items()
     }
     for camera, (pictures, index) in examined.pictures.items():
         content = lossless_mp4(pictures.frames(), fps)
         span = VideoSpan(path=pictures.path, from_s=0.0, to_s=index.num_frames / fps)
-        found[camera] = (span, index_bytes(content), content)
+        found[camera] = (span, index_bytes(content), partial(bytes, content))
     return found
 
 

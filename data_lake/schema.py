@@ -5,6 +5,7 @@ Dots become underscores, vectors of floats fixed-size lists of float32; `frame_i
 """
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import lance
@@ -30,6 +31,11 @@ VIDEOS = pa.schema(
     ]
 )
 META = pa.schema([pa.field("path", pa.string()), pa.field("data", pa.large_binary())])
+
+
+def meta_rows(files: Mapping[str, bytes]) -> pa.Table:
+    """The `meta` table: a row per file of LeRobot's meta/, by its path below it."""
+    return pa.table({"path": list(files), "data": pa.array(list(files.values()), pa.large_binary())}, schema=META)
 
 
 def lake_name(name: str) -> str:

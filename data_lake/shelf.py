@@ -22,6 +22,8 @@ SHELF_BYTES = 64 << 20
 _BLOB = VIDEOS.field("video_bytes").type
 
 Write = Callable[[pa.Table], list[FragmentMetadata]]
+Content = Path | Callable[[], bytes]
+"""Of a video: its file, or what gives its bytes."""
 
 
 @dataclass(slots=True)
@@ -55,7 +57,7 @@ class Shelves:
         self._filling, self._resting = _Shelf(), _Shelf()
         self._written: list[Future[list[FragmentMetadata]]] = []
 
-    def put(self, content: Path | bytes, row: Mapping[str, Any]) -> None:
+    def put(self, content: Content, row: Mapping[str, Any]) -> None:
         """One video with its other columns; `row` tells its file_size and blake3.
 
         Raises Transient when the file is no longer what was examined (here, or where what was written is asked for).
@@ -67,12 +69,12 @@ class Shelves:
             self._filling.memory = bytearray(max(size, SHELF_BYTES))
         begin = self._filling.ends[-1]
         with memoryview(self._filling.memory) as memory, memory[begin : begin + size] as place:
-            if isinstance(content, bytes):
-                place[:] = content
-            else:
+            if isinstance(content, Path):
                 with content.open("rb", buffering=0) as file:
                     _fill(place, file.readinto, content)
-        self._filling.rows.append({**row, "from": content if isinstance(content, Path) else "pictures"})
+            else:
+                place[:] = content()
+        self._filling.rows.append({**row, "from": content if isinstance(content, Path) else row["video_key"]})
         self._filling.ends.append(begin + size)
 
     def finish(self) -> list[FragmentMetadata]:

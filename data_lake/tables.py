@@ -17,8 +17,8 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 
 from data_lake.files import put_if_absent
-from data_lake.schema import FILE_FORMAT, META, VIDEOS
-from data_lake.shelf import Shelves, sync
+from data_lake.schema import FILE_FORMAT, META, VIDEOS, meta_rows
+from data_lake.shelf import Content, Shelves, sync
 from data_lake.video import VideoIndex
 from errors import Transient, UserError
 
@@ -141,7 +141,7 @@ class Writer:
         if self._pending_bytes >= FRAGMENT_BYTES:
             self._flush_frames()
 
-    def add_video(self, key: str, content: Path | bytes, index: VideoIndex) -> Place:
+    def add_video(self, key: str, content: Content, index: VideoIndex) -> Place:
         """An mp4 as it is, once per camera and content."""
         known = self._places.get((key, index.digest))
         if known is not None:
@@ -175,11 +175,10 @@ class Writer:
         self._flush_frames()
         fragments = {"frames": self._frames, "videos": self._shelves.finish()}
         schema = self._schema or (open_table(self.root, self.base, "frames").schema if self.base else pa.schema([]))
-        files = pa.table({"path": list(meta), "data": pa.array(list(meta.values()), pa.large_binary())}, schema=META)
         vector = {
             "frames": self._commit_table("frames", schema, fragments["frames"]),
             "videos": self._commit_table("videos", VIDEOS, fragments["videos"]),
-            "meta": _commit(self.root / "meta.lance", META, _write(self.root / "meta.lance", files)),
+            "meta": _commit(self.root / "meta.lance", META, _write(self.root / "meta.lance", meta_rows(meta))),
         }
         manifest = Manifest(
             version=self.base.version + 1 if self.base else 1,

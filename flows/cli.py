@@ -39,6 +39,7 @@ Read = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="ingest.read.FIELD=VALUE", help="Say what the files do not say of themselves."),
 ]
+Dataset = Annotated[str, typer.Argument(help="NAME or NAME@VERSION of a data set of the lake.")]
 Format = Annotated[str, typer.Option("--format", help="Format of the source; auto tells by its layout.")]
 
 
@@ -150,6 +151,39 @@ def ingest(
     screen = Screen(as_json=as_json, quiet=quiet, debug=debug)
     reading = (source_format, tuple(changes or ()))
     raise typer.Exit(command(places(lake, home), source, dataset, embodiment, reading, strict, screen))
+
+
+@app.command()
+def path(
+    dataset: Dataset,
+    lake: Lake = None,
+    home: Home = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Print where LeRobot opens a version of a data set; nothing under that path ever changes."""
+    from flows.commands.publish import path as command
+
+    raise typer.Exit(command(places(lake, home), dataset, Screen(as_json=as_json, quiet=quiet, debug=debug)))
+
+
+@app.command()
+def publish(
+    dataset: Dataset,
+    folder: Annotated[Path, typer.Argument(help="The folder to write; it must not exist.")],
+    form: Annotated[str, typer.Option("--as", help="Version of the LeRobot format: v3.0 or v2.1.")],
+    lake: Lake = None,
+    home: Home = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write a version of a data set as a LeRobot folder."""
+    from flows.commands.publish import publish as command
+
+    screen = Screen(as_json=as_json, quiet=quiet, debug=debug)
+    raise typer.Exit(command(places(lake, home), dataset, folder, form, screen))
 
 
 @app.command()

@@ -45,6 +45,12 @@ class Screen:
         """A line for people; square brackets are text, not markup."""
         self.console.print(text, markup=False)
 
+    def aside(self, text: str) -> None:
+        """A line for people that is no part of the answer, on standard error."""
+        from rich.console import Console
+
+        Console(stderr=True, highlight=False, soft_wrap=True, quiet=self.quiet).print(text, markup=False)
+
     def show(self, renderable: Any) -> None:
         """A table or styled text for people."""
         self.console.print(renderable)

@@ -12,6 +12,7 @@ SOURCES = {
     "lerobot": "data_lake.sources.lerobot:LeRobotFolder",
     "rlds": "data_lake.sources.rlds:RldsFolder",
     "hdf5": "data_lake.sources.hdf5:Hdf5Demonstrations",
+    "lerobot-lance": "data_lake.sources.lerobot_lance:LeRobotLance",
 }
 
 

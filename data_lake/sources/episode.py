@@ -25,11 +25,16 @@ class Feature:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VideoSpan:
-    """Where an episode's frames of one camera are: [from_s, to_s) of an mp4; to_s None means to its end."""
+    """Where an episode's frames of one camera are: [from_s, to_s) of an mp4; to_s None means to its end.
+
+    read: gives the mp4's bytes where it is no file of its own, and `path` only names it; may be called from another
+    thread, raises Unreadable.
+    """
 
     path: Path
     from_s: float
     to_s: float | None
+    read: Callable[[], bytes] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

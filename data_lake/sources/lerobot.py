@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from data_lake.sources.lerobot_v2 import list_v2
 from data_lake.sources.lerobot_v3 import list_v3
 from data_lake.sources.listing import Listed, Listing, cameras_of
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
+from errors import UserError
 
 ALWAYS = ("observation.state", "action", "timestamp", "frame_index", "episode_index", "index", "task_index")
 """Columns whose meaning LeRobot fixes, declared or not."""
@@ -34,11 +35,13 @@ ALWAYS = ("observation.state", "action", "timestamp", "frame_index", "episode_in
 class LeRobotFolder:
     """Reads by the layout that is there; where `codebase_version` disagrees, that is a finding."""
 
+    FORMAT: ClassVar[str] = "lerobot"
+
     def __init__(self, path: Path, read: ReadSpec = AS_THE_SOURCE_SAYS) -> None:
         info = read_meta_json(path / "meta/info.json")
         version, findings = detect_version(path, info)
         info = _checked(path, info)
-        self._listing: Listing = list_v3(path, info) if version == "v3.0" else list_v2(path, info)
+        self._listing = self._list(path, info, version)
         annotations = _annotations(path)
         self._words = Vocabulary(tasks=self._listing.tasks, ignore=read.ignore_tasks, annotations=annotations)
         self._images = cameras_of(info["features"], "image")
@@ -48,7 +51,7 @@ class LeRobotFolder:
             odd = metadata_findings(path, info, version, self._listing)
         self._card = SourceCard(
             root=path,
-            format="lerobot",
+            format=self.FORMAT,
             version=version,
             fps=float(info["fps"]),
             robot=str(info.get("robot_type") or ""),
@@ -67,7 +70,10 @@ class LeRobotFolder:
 
     @staticmethod
     def recognises(path: Path) -> bool:
-        return (path / "meta/info.json").is_file()
+        return (path / "meta/info.json").is_file() and not is_lance(path)
+
+    def _list(self, path: Path, info: Mapping[str, Any], version: str) -> Listing:
+        return list_v3(path, info) if version == "v3.0" else list_v2(path, info)
 
     def episodes(self) -> Iterator[Episode]:
         self._open = None
@@ -144,21 +150,37 @@ class JointFile:
     def read(cls, path: Path) -> "JointFile":
         """Raises Unreadable."""
         table = read_parquet(path)
-        if "episode_index" not in table.column_names:
-            raise Unreadable("LAKE-025", "episode_index")
-        if table["episode_index"].null_count or not pa.types.is_integer(table["episode_index"].type):
-            raise Unreadable("LAKE-019", f"episode_index is {table['episode_index'].type}, or has nulls")
-        owners = table["episode_index"].to_numpy()
-        order = np.argsort(owners, kind="stable")
-        numbers, starts = np.unique(owners[order], return_index=True)
-        rows = dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)) if len(owners) else {}
-        return cls(path=path, table=table, rows_of=rows)
+        return cls(path=path, table=table, rows_of=rows_by_owner(table))
 
     def episode(self, number: int) -> pa.Table:
         rows = self.rows_of.get(number, np.empty(0, np.int64))
-        if len(rows) and rows[-1] - rows[0] == len(rows) - 1:
+        if are_one_run(rows):
             return self.table.slice(rows[0], len(rows))
         return self.table.take(rows)
+
+
+def rows_by_owner(table: pa.Table) -> dict[int, np.ndarray]:
+    """By episode, the numbers of the rows whose `episode_index` it is, in their order. Raises Unreadable."""
+    if "episode_index" not in table.column_names:
+        raise Unreadable("LAKE-025", "episode_index")
+    if table["episode_index"].null_count or not pa.types.is_integer(table["episode_index"].type):
+        raise Unreadable("LAKE-019", f"episode_index is {table['episode_index'].type}, or has nulls")
+    owners = table["episode_index"].to_numpy()
+    order = np.argsort(owners, kind="stable")
+    numbers, starts = np.unique(owners[order], return_index=True)
+    return dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)) if len(owners) else {}
+
+
+def are_one_run(rows: np.ndarray) -> bool:
+    return len(rows) > 0 and bool(rows[-1] - rows[0] == len(rows) - 1)
+
+
+def is_lance(path: Path) -> bool:
+    """Whether meta/info.json says that rows and videos are in Lance tables."""
+    try:
+        return read_meta_json(path / "meta/info.json").get("storage_format") == "lance"
+    except UserError:  # told when the folder is opened
+        return False
 
 
 def detect_version(root: Path, info: Mapping[str, Any]) -> tuple[str, list[Finding]]:

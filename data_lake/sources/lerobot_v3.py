@@ -1,7 +1,7 @@
 """LeRobot v3.0: many episodes per file, lists as parquet; each camera has its own file index and time span."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,14 @@ _KNOWN = {"episode_index", "tasks", "length", "dataset_from_index", "dataset_to_
 _PARTS = ("stats/", "meta/", "data/", "videos/")
 
 
-def list_v3(root: Path, info: Mapping[str, Any]) -> Listing:
-    """Raises UserError LAKE-004 when the tables under meta/ cannot be read."""
+def list_v3(root: Path, info: Mapping[str, Any], has_video: Callable[[Path], bool] = Path.is_file) -> Listing:
+    """has_video: whether the source has the mp4 that this path names. Raises UserError LAKE-004 when the tables under
+    meta/ cannot be read."""
     with well_formed(root / "meta/episodes"):
         entries = _episode_entries(root)
         declared = cameras_of(info["features"], "video")
         spans = {key: _spans(root, info, entries, key) for key in declared}
-        cameras = tuple(key for key in declared if any(span.path.is_file() for span in spans[key].values()))
+        cameras = tuple(key for key in declared if any(has_video(span.path) for span in spans[key].values()))
         findings = [finding("LAKE-045", key, camera=key) for key in declared if key not in cameras]
         shared: dict[int, list[Finding]] = {}
         for key in cameras:

@@ -2,6 +2,7 @@
 
 import shlex
 import uuid
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ def doctor(where: Places, source: str, source_format: str, changes: tuple[str, .
 
     screen.line(f"checking {source}: layout, metadata, every row, every video")
     found = examine(source, read_spec(changes), lake=where.lake, source_format=source_format)
-    _findings(found["findings"], screen)
+    show_findings(found["findings"], screen.line)
     counts = found["episodes"]
     screen.line(
         f"{found['format']} {found['version']} · in {counts['in']} = ok {counts['ok']}"
@@ -79,7 +80,7 @@ def ingest(
     finally:
         view.close()
     ref = asdict(built.ref)
-    _findings(built.record["summary"]["table"], screen)
+    show_findings(built.record["summary"]["table"], screen.line)
     done_before = " (done before)" if built.is_cached else ""
     screen.line(f"{dataset}@{ref['version']}: {built.record['summary']['line']}{done_before}")
     failed = strict and ref["num_quarantined"] > 0
@@ -114,15 +115,15 @@ def report(order: Order, path: Path | None, screen: Screen) -> int:
     return DONE
 
 
-def _findings(findings: list[dict[str, Any]], screen: Screen) -> None:
-    """One line each: severity, code, place, message."""
+def show_findings(findings: list[dict[str, Any]], tell: Callable[[str], None]) -> None:
+    """Two lines each: severity, code, place, message."""
     for finding in findings[:SHOWN_FINDINGS]:
         names = ("episode", "camera", "row", "file")
         place = " · ".join(f"{name} {finding[name]}" for name in names if finding.get(name) is not None)
-        screen.line(f"  {finding['severity']:<8} {finding['code']} {place or 'source'}: {finding['message']}")
-        screen.line(f"  {'':<8} {finding['fix']}")
+        tell(f"  {finding['severity']:<8} {finding['code']} {place or 'source'}: {finding['message']}")
+        tell(f"  {'':<8} {finding['fix']}")
     if len(findings) > SHOWN_FINDINGS:
-        screen.line(f"  … and {len(findings) - SHOWN_FINDINGS} more (--json has all)")
+        tell(f"  … and {len(findings) - SHOWN_FINDINGS} more (--json has all)")
 
 
 def _commonest_fix(findings: list[dict[str, Any]]) -> str:

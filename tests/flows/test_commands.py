@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from data_lake.specs import IngestSpec, ReadSpec
 from data_lake.store import begin
 from flows.cli import main
 from flows.commands.run import Order, _end, _parsed, _revoke
@@ -19,6 +20,7 @@ from flows.screen import Screen
 from tasks.launchers import Job
 from tasks.train import Submitted
 from tests.data_lake.recordings import write_v2
+from tests.data_lake.seen import ingest
 from tests.tasks import fabricated
 from tests.tasks.test_launchers import LAUNCHER as SHELL
 
@@ -172,6 +174,32 @@ def test_doctor_of_a_sound_and_of_a_torn_folder(tmp_path: Path, capsys: Captured
     assert found["episodes"] == {"in": 3, "ok": 2, "quarantined": 1}
     assert found["findings"][0]["code"] == "LAKE-007"
     assert "LAKE-007" in shown.err and "next:" in shown.err
+
+
+def test_path_and_publish_of_a_version(tmp_path: Path, capsys: Captured) -> None:
+    ingest(write_v2(tmp_path / "source"), tmp_path / "lake/datasets/cart")
+    path = str(tmp_path / "lake/datasets/cart/published/000001")
+    assert answer(tmp_path, capsys, "path", "cart") == {"dataset": "cart", "version": 1, "path": path}
+    assert main(["path", "cart@1", "--lake", str(tmp_path / "lake")]) == 0
+    assert capsys.readouterr().out == f"{path}\n"
+    for form in ("v3.0", "v2.1"):
+        found = answer(tmp_path, capsys, "publish", "cart", str(tmp_path / form), "--as", form)
+        result = {"dataset": "cart", "version": 1, "form": form, "path": str(tmp_path / form), "findings": []}
+        assert found == {"command": "publish", "ok": True, "result": result}
+        assert answer(tmp_path, capsys, "doctor", str(tmp_path / form))["version"] == form
+    refused = answer(tmp_path, capsys, "publish", "cart", str(tmp_path / "v3.0"), "--as", "v3.0", status=1)
+    assert refused["error"]["code"] == "LAKE-133"
+    assert answer(tmp_path, capsys, "publish", "cart", "x", "--as", "v4", status=2)["error"]["code"] == "NAME-001"
+
+
+def test_what_readers_should_know_is_beside_the_path(tmp_path: Path, capsys: Captured) -> None:
+    """Standard output is the path alone: `$(./vlaloop path …)` works whatever there is to say."""
+    spec = IngestSpec(dataset="cart", embodiment="cart", read=ReadSpec(colour_order="bgr"))
+    ingest(write_v2(tmp_path / "source"), tmp_path / "lake/datasets/cart", spec)
+    assert main(["path", "cart", "--lake", str(tmp_path / "lake")]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == f"{tmp_path / 'lake/datasets/cart/published/000001'}\n"
+    assert "LAKE-131" in shown.err
 
 
 def test_gc_says_and_then_does(finished: Path, tmp_path: Path, capsys: Captured) -> None:

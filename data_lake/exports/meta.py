@@ -1,0 +1,97 @@
+"""What a version says of itself in LeRobot's words: the values of info.json, of the tasks and of each episode."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from data_lake import lake_meta
+from data_lake.exports.stats import VersionStats
+from data_lake.findings import Finding, finding
+from data_lake.meaning import MEANT
+from data_lake.version import DatasetVersion
+from errors import UserError
+
+OURS = {"instruction", "source", "source_episode", "content_hash", "extra", "meaning"}  # columns of the lake alone
+
+
+def ensure_sayable(version: DatasetVersion) -> None:
+    """Raises UserError LAKE-130 when an episode lacks a camera: LeRobot's readers expect all of them in each."""
+    for episode in version.episodes:
+        absent = [key for key in version.cameras if episode.get(f"videos/{key}/chunk_index") is None]
+        if absent:
+            raise UserError(
+                "LAKE-130",
+                f"episode {episode['episode_index']} has no camera {absent[0]!r}, which LeRobot cannot say",
+                where=f"{version.name} · source episode {episode['source_episode']} of {episode['source']}",
+                done="nothing was written",
+                next_step="ingest episodes with the same cameras into a data set of their own",
+            )
+
+
+def meaning_in(version: DatasetVersion) -> dict[str, Any]:
+    """What all episodes mean by pixels and numbers. Raises UserError LAKE-006 when they differ."""
+    meanings = [json.loads(episode["meaning"]) for episode in version.episodes]
+    for episode, meaning in zip(version.episodes, meanings, strict=True):
+        if differing := [name for name in MEANT if meaning[name] != meanings[0][name]]:
+            raise UserError(
+                "LAKE-006",
+                f"episodes of the data set do not agree on {', '.join(differing)}, of which a folder says one thing",
+                where=f"{version.name} · episode {episode['episode_index']} from {episode['source']}",
+                done="nothing was written",
+                next_step="keep sources that mean different things in data sets of their own",
+            )
+    return meanings[0]
+
+
+def unlike_lerobot(version: DatasetVersion) -> list[Finding]:
+    """LAKE-131 when pictures are not what LeRobot's readers take them for: upright RGB."""
+    meaning, usual = meaning_in(version), {"colour_order": "rgb", "image_orientation": "upright"}
+    odd = [f"{name} is {meaning[name]}" for name, value in usual.items() if meaning[name] not in (None, value)]
+    return [finding("LAKE-131", ", ".join(odd), file="meta/info.json")] if odd and version.cameras else []
+
+
+def info_of(version: DatasetVersion) -> dict[str, Any]:
+    """info.json of v3.0. Under `vlaloop` stands what LeRobot has no word for, as our own reader takes it back."""
+    meaning = {name: value for name, value in meaning_in(version).items() if value is not None and name != "fps"}
+    info = {name: value for name, value in version.info.items() if name != "storage_format"}
+    return info | {"vlaloop": dict(version.info["vlaloop"]) | meaning}
+
+
+def v3_files(
+    version: DatasetVersion, stats: VersionStats, places: Sequence[Mapping[str, int]] | None = None
+) -> dict[str, bytes]:
+    """The files below meta/ of a v3.0 folder, by their path. places: per episode the columns that say in which data
+    file its rows are; without, the meta/ of LeRobot's native Lance layout."""
+    info = info_of(version) | ({"storage_format": "lance"} if places is None else {})
+    placed = [
+        episode | dict(place)
+        for episode, place in zip(version.episodes, places or [{}] * len(version.episodes), strict=True)
+    ]
+    return {
+        lake_meta.INFO: json.dumps(info, indent=4).encode(),
+        lake_meta.STATS: json.dumps(stats.whole, indent=4).encode(),
+        lake_meta.TASKS: lake_meta.parquet_bytes(lake_meta.tasks_table(version.tasks)),
+        lake_meta.EPISODES: lake_meta.parquet_bytes(_table(placed, stats)),
+    }
+
+
+def _table(episodes: Sequence[Mapping[str, Any]], stats: VersionStats) -> pa.Table:
+    """LeRobot's columns, the statistics of each episode, and what the source said of it beside (seed, success)."""
+    rows = [
+        {name: value for name, value in episode.items() if name not in OURS}
+        | {f"stats/{key}/{name}": value for key, summary in found.items() for name, value in summary.items()}
+        | json.loads(episode["extra"])
+        for episode, found in zip(episodes, stats.episodes, strict=True)
+    ]
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+
+
+def _column(values: Sequence[Any]) -> pa.Array:
+    """Of one type; an `extra` that two sources wrote differently becomes text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int, float}:
+        return pa.array(values, pa.float64())
+    return pa.array(values if len(kinds) <= 1 else [None if value is None else str(value) for value in values])
