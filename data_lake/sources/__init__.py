@@ -10,6 +10,7 @@ from lookup import lookup
 
 SOURCES = {
     "lerobot": "data_lake.sources.lerobot:LeRobotFolder",
+    "rosbag2": "data_lake.sources.bags:RosBags",
 }
 
 

@@ -82,6 +82,8 @@ class SourceCard:
 
     def relative(self, path: Path) -> str:
         """`path` as findings name it."""
+        if path == self.root:
+            return path.name
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
 
 

@@ -10,6 +10,7 @@ from data_lake.sources.episode import view_name
 from data_lake.specs import ReadSpec
 from errors import UserError
 from lookup import lookup
+from tests.data_lake import bag_recordings
 from tests.data_lake.recordings import CAMERA, TASKS, write_v2, write_v3
 
 LENGTHS = (8, 12, 10)
@@ -23,7 +24,19 @@ def lerobot_v3(folder: Path) -> Path:
     return write_v3(folder / "v3", write_v2(folder / "v2", LENGTHS), LENGTHS)
 
 
-RECORDINGS: dict[str, list[Callable[[Path], Path]]] = {"lerobot": [lerobot_v2, lerobot_v3]}
+def bags_mcap(folder: Path) -> Path:
+    return bag_recordings.write_bags(folder / "bags/mcap", LENGTHS, "mcap")
+
+
+def bags_sqlite(folder: Path) -> Path:
+    return bag_recordings.write_bags(folder / "bags/db3", LENGTHS, "db3")
+
+
+RECORDINGS: dict[str, list[Callable[[Path], Path]]] = {
+    "lerobot": [lerobot_v2, lerobot_v3],
+    "rosbag2": [bags_mcap, bags_sqlite],
+}
+READ = {"rosbag2": bag_recordings.READ}  # what the files of a format never say
 
 
 def test_every_source_is_enrolled() -> None:
@@ -37,7 +50,7 @@ def test_three_episodes_come_back(name: str, record: Callable[[Path], Path], tmp
     path = record(tmp_path)
     adapter = lookup(SOURCES, name, "source format")
     assert adapter.recognises(path) and not adapter.recognises(tmp_path)
-    source = adapter(path, ReadSpec())
+    source = adapter(path, READ.get(name, ReadSpec()))
     assert source.card.num_episodes == 3 and source.card.findings == ()
     found = list(source.episodes())
     assert [item.source_episode for item in found] == [0, 1, 2]
