@@ -128,15 +128,19 @@ def _instruction(root: Path, declared: str | None, topics: Mapping[str, Topic]) 
 
 def _with_header(recordings: Sequence[Recording], names: Collection[str]) -> set[str]:
     """Which of these topics have messages with a header, in any recording."""
+    used = {
+        (name, recording.topics[name].msgtype, recording.definitions.get(recording.topics[name].msgtype))
+        for recording in recordings
+        for name in names
+        if name in recording.topics
+    }
     found: set[str] = set()
-    for recording in recordings:
-        for name in set(names) & recording.topics.keys() - found:
-            msgtype = recording.topics[name].msgtype
-            try:
-                has_header = Types(recording.definitions, (msgtype,)).has_header(msgtype)
-            except Unreadable:
-                continue  # said of the recording, once it is read
-            found |= {name} if has_header else set()
+    for name, msgtype, definition in used:
+        try:
+            has_header = Types({msgtype: definition} if definition else {}, (msgtype,)).has_header(msgtype)
+        except Unreadable:
+            continue  # said of the recording, once it is read
+        found |= {name} if has_header else set()
     return found
 
 

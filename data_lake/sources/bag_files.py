@@ -182,6 +182,8 @@ def _opened(file: Path) -> Iterator[Any]:
     if log.is_file() and log.stat().st_size:
         raise Unreadable("LAKE-120", f"messages of {file.name} still stand in {log.name}: open it once with sqlite3")
     is_mcap = file.suffix == ".mcap"
+    if not is_mcap:
+        _whole(file)
     try:
         # rosbags puts the path into a URI as it is
         storage = McapReader(file) if is_mcap else Sqlite3Reader(Path(quote(file.absolute().as_posix())))
@@ -190,3 +192,17 @@ def _opened(file: Path) -> Iterator[Any]:
             yield storage
     except BROKEN as error:
         raise Unreadable("LAKE-120", f"{file.name}: {describe(error)}") from error
+
+
+def _whole(file: Path) -> None:
+    """SQLite reads a file whose last pages are cut off as if they were empty: messages would be missing silently.
+
+    Size of a page and number of pages: https://www.sqlite.org/fileformat.html#the_database_header.
+    """
+    with file.open("rb") as content:
+        head = content.read(32)
+    if len(head) == 32:
+        page_size, num_pages = struct.unpack(">16xH10xI", head)
+        expected = (page_size if page_size > 1 else 65536) * num_pages
+        if file.stat().st_size < expected:
+            raise Unreadable("LAKE-120", f"{file.name} has {file.stat().st_size:,} of {expected:,} bytes")

@@ -27,7 +27,11 @@ def _raw(message: Any) -> np.ndarray:
     if order is None:
         raise Unreadable("LAKE-126", f"encoding {message.encoding!r}")
     width_bytes = message.width * len(order)
-    if message.step < width_bytes or len(message.data) < message.step * message.height or not message.height:
+    if (
+        message.step < width_bytes
+        or len(message.data) < message.step * message.height
+        or not message.height * message.width
+    ):
         size = f"{message.height} lines of {message.step} bytes for {message.width} pixels of {message.encoding}"
         raise Unreadable("LAKE-031", f"{size} in {len(message.data)} bytes")
     lines = message.data[: message.step * message.height].reshape(message.height, message.step)

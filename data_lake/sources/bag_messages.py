@@ -123,15 +123,19 @@ class Column:
 
     def arranged(self, numbers_D: np.ndarray, names: Sequence[str]) -> np.ndarray:
         """`numbers_D` in the order of this column's names. Raises Unreadable LAKE-127 when they are others."""
-        if len(numbers_D) != len(names) or len(set(names)) != len(names):
-            raise Unreadable("LAKE-127", f"{self.declared} has {len(numbers_D)} numbers for the joints {list(names)}")
-        if tuple(names) == self.names:
+        if tuple(names) == self.names and 0 < len(numbers_D) == len(names):
             return numbers_D
-        if set(names) != set(self.names):
-            detail = f"{self.declared} is {list(names)}, in the first message {list(self.names)}"
-            raise Unreadable("LAKE-127", detail[:400])
+        if len(numbers_D) != len(self.names) or not len(numbers_D):
+            detail = f"{self.declared} has {len(numbers_D)} numbers, {len(self.names)} in the first message"
+            raise Unreadable("LAKE-127", detail)
+        if set(names) != set(self.names) or len(names) != len(self.names):
+            raise Unreadable("LAKE-127", f"{self.declared} is {_few(names)}, in the first message {_few(self.names)}")
         place = {name: number for number, name in enumerate(names)}
         return numbers_D[[place[name] for name in self.names]]
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
 
 
 def _defined(msgtype: str, definitions: Mapping[str, MessageDefinition]) -> dict[str, Any]:

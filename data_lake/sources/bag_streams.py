@@ -62,11 +62,15 @@ class _Growing:
 
 def types_of(recording: Recording, chosen: Chosen) -> Types:
     """Raises Unreadable: LAKE-121, LAKE-122 for topics that the recording lacks."""
-    if absent := [name for name in chosen.streams if name not in recording.topics or not recording.topics[name].count]:
-        there = ", ".join(map(str, recording.topics.values())) or "no topics"
-        raise Unreadable("LAKE-122", f"no message of {', '.join(absent)}; it has {there}")
+    if absent := [name for name in chosen.streams if name not in recording.topics]:
+        raise _absent(recording, absent)
     there = [recording.topics[name] for name in chosen.topics if name in recording.topics]
     return Types(recording.definitions, {topic.msgtype for topic in there})
+
+
+def _absent(recording: Recording, names: list[str]) -> Unreadable:
+    there = ", ".join(map(str, recording.topics.values())) or "no topics"
+    return Unreadable("LAKE-122", f"no message of {', '.join(names)}; it has {there}")
 
 
 def read_streams(recording: Recording, chosen: Chosen, types: Types) -> dict[str, Stream]:
@@ -92,8 +96,12 @@ def read_streams(recording: Recording, chosen: Chosen, types: Types) -> dict[str
             stream.add(types, message, by_header=name in stamped)
         except Unreadable as error:
             raise Unreadable(error.code, f"{place}: {error.detail}") from error
+    for name, stream in growing.items():
+        counted = recording.topics[name].count if name in recording.topics else 0
+        if counted and counted != len(stream.stamps):  # a writer of MCAP may leave the counts out
+            raise Unreadable("LAKE-120", f"{counted} messages of {name} are counted, {len(stream.stamps)} are there")
     if silent := [name for name in chosen.streams if not growing[name].stamps]:
-        raise Unreadable("LAKE-120", f"messages of {', '.join(silent)} are counted, but not there")
+        raise _absent(recording, silent)
     return {name: stream.done() for name, stream in growing.items()}
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ MIN_ROWS = 2
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Aligned:
     """A recording at the rate of rows. times_T: in ns. index: by topic, the message that each row holds. age_ns: by
-    stream, how old that is. is_old_T: rows that hold something older than allowed."""
+    stream, how old that is. is_old_T: rows that hold something older than allowed. silent_ns: how long before the last
+    stream the first one ends, first_silent."""
 
     recording: Recording
     types: Types
@@ -41,6 +43,9 @@ class Aligned:
     index: Mapping[str, np.ndarray]
     age_ns: Mapping[str, np.ndarray]
     is_old_T: np.ndarray
+    max_age_ns: int
+    first_silent: str
+    silent_ns: int
 
     def column(self, column: Column, rows: slice) -> np.ndarray:
         """(T, D) float64."""
@@ -121,17 +126,18 @@ class RosBags:
         is_marked = self._read.gaps == "mark"
         parts = [(0, num_rows)] if is_marked else runs(~is_old_T)
         segments = [slice(begin, end) for begin, end in parts if end - begin >= MIN_ROWS]
-        if not is_old_T.any():
-            return segments, []
-        ages = {topic: int(age_T.max()) for topic, age_T in aligned.age_ns.items()}
-        worst = max(ages, key=lambda topic: ages[topic])
-        row = int(np.argmax(is_old_T))
-        detail = (
-            f"{is_old_T.sum()} of {num_rows} rows from row {row} on; {worst} is up to {_seconds(ages[worst])} s old"
-        )
-        if short := len(parts) - len(segments):
-            detail += f"; {short} parts of less than {MIN_ROWS} rows are left out"
-        return segments, [finding("LAKE-125" if is_marked else "LAKE-124", detail, episode=number, row=row, file=file)]
+        findings: list[Finding] = []
+        if is_old_T.any():
+            worst, age_ns = max(((name, int(age_T.max())) for name, age_T in aligned.age_ns.items()), key=itemgetter(1))
+            row, short = int(np.argmax(is_old_T)), len(parts) - len(segments)
+            detail = f"{is_old_T.sum()} of {num_rows} rows, {worst} is up to {_seconds(age_ns)} s old"
+            detail += f"; {short} parts of less than {MIN_ROWS} rows are left out" if short else ""
+            code = "LAKE-125" if is_marked else "LAKE-124"
+            findings.append(finding(code, detail, episode=number, row=row, file=file))
+        if aligned.silent_ns > aligned.max_age_ns:
+            detail = f"{aligned.first_silent} ends {_seconds(aligned.silent_ns)} s before the last topic does"
+            findings.append(finding("LAKE-124", detail, episode=number, row=num_rows - 1, file=file))
+        return segments, findings
 
     def _episode(self, aligned: Aligned, chosen: Chosen, rows: slice, number: int) -> Episode:
         count = rows.stop - rows.start
@@ -175,6 +181,7 @@ def align(recording: Recording, chosen: Chosen) -> Aligned:
     times_T = row_times(first_ns, last_ns, chosen.rate_hz)
     held = {name: newest(stream.stamps_N, times_T) for name, stream in said.items()}
     ages = {name: held[name][1] for name in chosen.streams}
+    ends = {name: int(said[name].stamps_N[-1]) for name in chosen.streams}
     return Aligned(
         recording=recording,
         types=types,
@@ -183,6 +190,9 @@ def align(recording: Recording, chosen: Chosen) -> Aligned:
         index={name: index_T for name, (index_T, _) in held.items()},
         age_ns=ages,
         is_old_T=np.max(list(ages.values()), axis=0) > chosen.max_age_ns,
+        max_age_ns=chosen.max_age_ns,
+        first_silent=min(ends, key=lambda name: ends[name]),
+        silent_ns=max(ends.values()) - last_ns,
     )
 
 
