@@ -88,7 +88,10 @@ def natural(path: Path) -> list[tuple[int, str]]:
 
 
 def is_recording(path: Path) -> bool:
-    """A storage file, or a folder that directly holds some or a metadata.yaml of rosbag2."""
+    """A storage file, or a folder that directly holds some or a metadata.yaml of rosbag2.
+
+    Files in one folder are parts of one recording, as rosbag2 splits them; where they are not, their gaps cut it.
+    """
     if path.is_file():
         return path.suffix in SUFFIXES
     return path.is_dir() and (bool(_storages(path)) or _is_metadata(path / METADATA))

@@ -28,6 +28,7 @@ from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 
 CAMERA = "observation.images."
 MIN_ROWS = 2
+MAX_ROWS = 10_000_000  # four days at 30 Hz: no recording, but a wrong stamp
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -178,6 +179,8 @@ def align(recording: Recording, chosen: Chosen) -> Aligned:
     if last_ns < first_ns:
         spans = [f"{name} from {stream.stamps_N[0]} to {stream.stamps_N[-1]} ns" for name, stream in said.items()]
         raise Unreadable("LAKE-122", f"its topics are not there at the same time: {', '.join(spans)}")
+    if (last_ns - first_ns) * chosen.rate_hz > MAX_ROWS * NANOSECONDS:
+        raise Unreadable("LAKE-123", f"from {first_ns} to {last_ns} ns there were more than {MAX_ROWS:,} rows")
     times_T = row_times(first_ns, last_ns, chosen.rate_hz)
     held = {name: newest(stream.stamps_N, times_T) for name, stream in said.items()}
     ages = {name: held[name][1] for name in chosen.streams}

@@ -1,22 +1,15 @@
-"""Bags as episodes: what is declared and asked for, which clock counts, what a pause does, what a bad bag costs."""
+"""Bags as episodes: rows of what was newest, what a pause makes of them, what a bad bag costs."""
 
-import tracemalloc
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from data_lake.examine import Examined, Tally, examine
-from data_lake.sources.bags import RosBags
-from data_lake.sources.episode import Episode, Pictures
 from data_lake.specs import ReadSpec
 from errors import UserError
 from tests.data_lake.bag_recordings import (
-    COMMAND,
     FRONT,
     JOINTS,
     READ,
@@ -28,40 +21,14 @@ from tests.data_lake.bag_recordings import (
     compressed,
     demonstration,
     joints,
-    raw_image,
     words,
     write_bag,
     write_bags,
 )
+from tests.data_lake.bags_seen import SIMPLE, codes, columns, examined, frames, read
 from tests.data_lake.crashing_ingest import SPEC
 from tests.data_lake.recordings import TASKS
 from tests.data_lake.seen import content, ingest
-
-CAMERA = "observation.images.front"
-SIMPLE = ReadSpec(fps="10", state=(f"{COMMAND}.data",), action=(f"{COMMAND}.data",), instruction="=go", max_age_s=1.0)
-
-
-def read(path: Path, spec: ReadSpec = READ) -> list[Episode]:
-    return list(RosBags(path, spec).episodes())
-
-
-def codes(episode: Episode) -> list[str]:
-    return [item.code for item in episode.findings]
-
-
-def columns(episode: Episode) -> dict[str, list[Any]]:
-    assert episode.rows is not None, episode.findings
-    return episode.rows.to_pydict()
-
-
-def frames(episode: Episode, camera: str = CAMERA) -> list[np.ndarray]:
-    view = episode.views[camera]
-    assert isinstance(view, Pictures)
-    return list(view.frames())
-
-
-def examined(path: Path, spec: ReadSpec = READ) -> list[Examined]:
-    return list(examine(RosBags(path, spec), workers=2, tally=Tally()))
 
 
 def paused() -> list[Sent]:
@@ -117,87 +84,6 @@ def test_each_row_holds_what_was_newest_then(tmp_path: Path) -> None:
         assert np.array_equal(image, coloured(0, number))
 
 
-def test_header_and_log_are_different_clocks(tmp_path: Path) -> None:
-    """Joints arrive 0.4 s after they were measured, pictures at once."""
-    spec = replace(READ, action=(f"{JOINTS}.position",), instruction="=go")
-    sent = [joints(Fraction(number, 50) + Fraction(2, 5), (number, 0, 0), stamp_s=Fraction(number, 50))
-            for number in range(100)]  # fmt: skip
-    times = [Fraction(number, 10) for number in range(20)]
-    sent += [compressed(time, coloured(0, number), stamp_s=time) for number, time in enumerate(times)]
-    bag = write_bag(tmp_path / "bag", sent)
-    (by_header,), (by_log,) = read(bag, replace(spec, clock="header")), read(bag, spec)
-    assert [row[0] for row in columns(by_header)["action"]] == [5 * row for row in range(20)]
-    assert [row[0] for row in columns(by_log)["action"]] == [5 * row for row in range(16)]
-    assert (by_header.extra["start_ns"], by_log.extra["start_ns"]) == (START_NS, START_NS + 4 * 10**8)
-    assert np.array_equal(frames(by_header)[10], coloured(0, 10)) and np.array_equal(
-        frames(by_log)[10], coloured(0, 14)
-    )
-
-
-@pytest.mark.parametrize(("stamps", "place"), [((0.0, 0.1, None), 2), ((0.0, 0.2, 0.1), 2), ((None, 0.1, 0.2), 0)])
-def test_stamps_that_are_none(stamps: Sequence[float | None], place: int, tmp_path: Path) -> None:
-    spec = replace(SIMPLE, state=(f"{JOINTS}.position",), action=(f"{JOINTS}.position",), clock="header")
-    sent = [joints(number / 10, (1, 2, 3), stamp_s=stamp) for number, stamp in enumerate(stamps)]
-    bag = write_bag(tmp_path / "bag", sent)
-    (episode,) = read(bag, spec)
-    assert codes(episode) == ["LAKE-123"] and f"/joint_states, message {place}: " in episode.findings[0].message
-    (episode,) = read(bag, replace(spec, clock="log"))
-    assert episode.length == 3 and codes(episode) == []
-
-
-def test_topics_without_a_header_beside_others(tmp_path: Path) -> None:
-    spec = replace(READ, views={}, instruction="=go", clock="header")
-    sent = [joints(number / 10, (1, 2, 3), stamp_s=number / 10) for number in range(9)]
-    sent += [command(number / 10, (1,)) for number in range(9)]
-    card = RosBags(write_bag(tmp_path / "bag", sent), spec).card
-    assert [(item.code, COMMAND in item.message) for item in card.findings] == [("LAKE-129", True)]
-
-
-@pytest.mark.parametrize(
-    ("spec", "field", "words_said"),
-    [
-        (ReadSpec(), "state", "/joint_states (sensor_msgs/msg/JointState, 21 messages, 50 Hz)"),
-        (replace(READ, state=("/arm.position",)), "state", "anything of '/arm.position'"),
-        (replace(READ, state=(JOINTS,)), "state", "topic.field"),
-        (replace(READ, state=(f"{JOINTS}.positon",)), "state", "header, name, position, velocity, effort"),
-        (replace(READ, state=(f"{JOINTS}.name",)), "state", "no numbers"),
-        (replace(READ, action=()), "action", "/command (std_msgs/msg/Float64MultiArray, 21 messages, 50 Hz)"),
-        (replace(READ, views={}), "views", "front=/camera/front/compressed"),
-        (replace(READ, views={"front": COMMAND}), "views", "any pictures under '/command'"),
-        (replace(READ, instruction=None), "instruction", "/task (std_msgs/msg/String, 1 message)"),
-        (replace(READ, instruction=JOINTS), "instruction", "under '/joint_states'"),
-        (replace(READ, clock=None), "clock", '"header"'),
-        (replace(READ, fps=None), "fps", "5 messages, 10 Hz"),
-        (replace(READ, fps="ten"), "fps", "'ten'"),
-        (replace(READ, fps="-5"), "fps", "'-5'"),
-        (replace(READ, max_age_s=None), "max_age_s", "0.15 (1.5 periods of its slowest topic, /camera/front"),
-        (replace(READ, max_age_s=-1.0), "max_age_s", "0.15"),
-        (replace(READ, max_age_s=float("nan")), "max_age_s", "0.15"),
-    ],
-)  # fmt: skip
-def test_what_is_not_declared_is_asked_for(spec: ReadSpec, field: str, words_said: str, tmp_path: Path) -> None:
-    bag = write_bag(tmp_path / "bag", demonstration(0, 5))
-    with pytest.raises(UserError) as asked:
-        RosBags(bag, spec)
-    assert asked.value.code == "LAKE-035" and f"ingest.read.{field} " in asked.value.next_step
-    assert words_said in str(asked.value)
-
-
-def test_without_headers_there_is_one_clock(tmp_path: Path) -> None:
-    bag = write_bag(tmp_path / "bag", [command(number / 10, (number,)) for number in range(9)])
-    (episode,) = read(bag, SIMPLE)
-    assert columns(episode)["action"] == [[number] for number in range(9)] and episode.views == {}
-
-
-def test_real_bags_say_what_they_hold(shared_data: Path) -> None:
-    said = []
-    for name in ("mcap-talker", "sqlite3-talker"):
-        with pytest.raises(UserError) as asked:
-            RosBags(shared_data / "rosbag2" / name)
-        said.append(asked.value.next_step)
-    assert said[0] == said[1] and "/topic (std_msgs/msg/String, 10 messages, 1.99 Hz)" in said[0]
-
-
 def test_a_real_bag_of_numbers(shared_data: Path) -> None:
     """Five messages 100 ms apart, at 20 Hz; the other bags of the folder lack the topic and cost only themselves."""
     spec = replace(SIMPLE, state=("topic1.float64_value",), action=("topic1.int32_value",), fps="20", max_age_s=0.1)
@@ -208,30 +94,6 @@ def test_a_real_bag_of_numbers(shared_data: Path) -> None:
     assert [item.extra["bag"] for item in every if item.rows is not None] == ["mcap-seek"]
     assert [codes(item) for item in every if item.rows is None] == [["LAKE-122"]] * 4
     assert columns(every[0])["action"] == columns(episode)["action"]
-
-
-def test_joints_in_another_order_in_another_bag(tmp_path: Path) -> None:
-    spec = replace(SIMPLE, state=(f"{JOINTS}.position",), action=(f"{JOINTS}.position",), clock="log")
-    orders = {"bag_1": ("a", "b", "c"), "bag_2": ("c", "a", "b"), "bag_3": ("a", "b", "d")}
-    value = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}
-    for name, order in orders.items():
-        write_bag(
-            tmp_path / "bags" / name, [joints(n / 10, [value[joint] for joint in order], order) for n in range(5)]
-        )
-    source = RosBags(tmp_path / "bags", spec)
-    assert source.card.features["observation.state"].names == ["a.position", "b.position", "c.position"]
-    first, second, third = source.episodes()
-    assert columns(first)["action"] == columns(second)["action"] == [[1, 2, 3]] * 5
-    assert codes(third) == ["LAKE-127"] and "a.position, b.position, d.position" in third.findings[0].message
-
-
-def test_columns_are_concatenated_in_the_declared_order(tmp_path: Path) -> None:
-    spec = replace(SIMPLE, state=(f"{COMMAND}.data", f"{JOINTS}.position", f"{COMMAND}.data"), clock="log")
-    sent = [command(n / 10, (8, 9)) for n in range(5)] + [joints(n / 10, (1, 2, 3)) for n in range(5)]
-    source = RosBags(write_bag(tmp_path / "bag", sent), spec)
-    (episode,) = source.episodes()
-    assert columns(episode)["observation.state"] == [[8, 9, 1, 2, 3, 8, 9]] * 5
-    assert source.card.features["observation.state"].shape == (7,)
 
 
 def test_an_instruction_holds_until_the_next(tmp_path: Path) -> None:
@@ -296,18 +158,6 @@ def test_only_damaged_bags(tmp_path: Path) -> None:
         ingest(bag, tmp_path / "cart", replace(SPEC, format="auto", read=READ))
 
 
-def test_pictures_that_are_not_known_are_said_of_their_camera(tmp_path: Path) -> None:
-    odd = [
-        Sent(topic=FRONT, log_s=n / 10, message=raw_image(coloured(0, n), "8UC3" if n == 3 else "bgr8"))
-        for n in range(5)
-    ]
-    sent = [each for each in demonstration(0, 5) if each.topic != FRONT]
-    (seen,) = examined(write_bag(tmp_path / "bag", [*sent, *odd]))
-    (found,) = [item for item in seen.findings if item.severity == "error"]
-    assert (found.code, found.camera, found.episode) == ("LAKE-126", CAMERA, 0)
-    assert f"{FRONT}, message 3: encoding '8UC3'" in found.message and not seen.is_ok
-
-
 def test_into_the_lake(tmp_path: Path) -> None:
     """D20: without a file per frame. The same bags in the other storage are the same episodes."""
     spec = replace(SPEC, format="auto", read=READ)
@@ -322,26 +172,3 @@ def test_into_the_lake(tmp_path: Path) -> None:
     assert done.view["episodes"][1]["extra"][f"worst_age_s {FRONT}"] == 0.0
     assert ingest(tmp_path / "mcap", tmp_path / "one", spec).num_new == 0
     assert sum(1 for file in (tmp_path / "one").rglob("*") if file.is_file()) < 30
-
-
-def peak(num_pictures: int, folder: Path) -> int:
-    """Bytes of memory while a bag of raw pictures of 30 kB each is read, all of its frames included."""
-    pixels = np.zeros((100, 100, 3), np.uint8)
-    sent = [Sent(topic=FRONT, log_s=n / 10, message=raw_image(pixels, "bgr8")) for n in range(num_pictures)]
-    sent += [command(n / 10, (n,)) for n in range(num_pictures)]
-    source = RosBags(
-        write_bag(folder / f"bag_{num_pictures}", sent, "db3"), replace(SIMPLE, views={"front": FRONT}, clock="log")
-    )
-    tracemalloc.start()
-    for episode in source.episodes():
-        view = episode.views[CAMERA]
-        assert isinstance(view, Pictures) and sum(1 for _ in view.frames()) == num_pictures
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return most
-
-
-def test_memory_does_not_grow_with_pictures(tmp_path: Path) -> None:
-    """D34."""
-    peak(5, tmp_path)  # types are compiled once
-    assert peak(200, tmp_path) - peak(20, tmp_path) < 1_000_000, "180 more pictures are 5.4 MB"
