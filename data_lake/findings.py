@@ -127,7 +127,7 @@ CODES: dict[str, Code] = {
     "LAKE-122": _bad("the bag lacks what is read", "set ingest.read to topics and fields that all bags have"),
     "LAKE-123": _bad("a topic's times are 0, go backwards or leap", "set ingest.read.clock to the other clock"),
     "LAKE-124": _odd("a topic pauses for too long", "the recording was cut there", "raise ingest.read.max_age_s"),
-    "LAKE-125": _odd("a topic pauses for too long", "such rows are marked as gap", "leave them out of training"),
+    "LAKE-125": _odd("rows hold older values than allowed", "they are marked as gap", "leave them out of training"),
     "LAKE-126": _bad(
         "pictures in an encoding that is not known", "record rgb8, bgr8, rgba8, bgra8, mono8, JPEG or PNG"
     ),

@@ -1,6 +1,7 @@
 """What is declared of bags becomes columns, views and words; what is not is asked for, with the topics there are."""
 
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,14 @@ def test_what_is_not_declared_is_asked_for(spec: ReadSpec, field: str, words_sai
         RosBags(bag, spec)
     assert asked.value.code == "LAKE-035" and f"ingest.read.{field} " in asked.value.next_step
     assert words_said in str(asked.value)
+
+
+def test_the_question_tells_of_all_bags(tmp_path: Path) -> None:
+    """Counts summed up, and the slowest mean rate."""
+    for name, rate_hz in (("one", 20), ("two", 5), ("three", 10)):
+        write_bag(tmp_path / "bags" / name, [command(Fraction(number, rate_hz), (1,)) for number in range(11)])
+    with pytest.raises(UserError, match=r"/command \(std_msgs/msg/Float64MultiArray, 33 messages, 5 Hz\)"):
+        RosBags(tmp_path / "bags")
 
 
 def test_without_headers_there_is_one_clock(tmp_path: Path) -> None:

@@ -9,9 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from data_lake.sources.bag_choice import choose
+from data_lake.sources.bag_files import survey
+from data_lake.sources.bag_streams import read_streams, types_of
 from data_lake.sources.bags import RosBags
 from data_lake.sources.episode import Pictures
+from data_lake.sources.files import Unreadable
 from tests.data_lake.bag_recordings import (
+    COMMAND,
     FRONT,
     JOINTS,
     READ,
@@ -96,3 +101,17 @@ def test_memory_does_not_grow_with_pictures(tmp_path: Path) -> None:
     """D34."""
     peak(5, tmp_path)  # types are compiled once
     assert peak(200, tmp_path) - peak(20, tmp_path) < 1_000_000, "180 more pictures are 5.4 MB"
+
+
+def test_messages_that_are_counted_but_not_there(tmp_path: Path) -> None:
+    """As where an index of SQLite is damaged; a writer that counts nothing is believed."""
+    recording = survey(write_bag(tmp_path / "bag", [command(number / 10, (number,)) for number in range(5)]))
+    chosen = choose(tmp_path, [recording], SIMPLE)
+    types = types_of(recording, chosen)
+    for count in (0, 5):
+        told = replace(recording, topics={COMMAND: replace(recording.topics[COMMAND], count=count)})
+        assert len(read_streams(told, chosen, types)[COMMAND].stamps_N) == 5
+    told = replace(recording, topics={COMMAND: replace(recording.topics[COMMAND], count=6)})
+    with pytest.raises(Unreadable, match="6 messages of /command are counted, 5 are there") as refused:
+        read_streams(told, chosen, types)
+    assert refused.value.code == "LAKE-120"

@@ -10,6 +10,7 @@ import pytest
 from data_lake.specs import ReadSpec
 from errors import UserError
 from tests.data_lake.bag_recordings import (
+    COMMAND,
     FRONT,
     JOINTS,
     READ,
@@ -120,6 +121,14 @@ def test_parts_of_one_row_are_left_out_and_counted(tmp_path: Path) -> None:
     assert [first.length, second.length] == [3, 2]
     assert "1 parts of less than 2 rows are left out" in first.findings[0].message
     (none,) = read(write_bag(tmp_path / "few", sent[3:5]), replace(SIMPLE, max_age_s=0.05))
+    assert none.rows is None and codes(none) == ["LAKE-124", "LAKE-020"]
+
+
+def test_a_value_may_be_as_old_as_allowed(tmp_path: Path) -> None:
+    bag = write_bag(tmp_path / "bag", [command(Fraction(number, 5), (number,)) for number in range(5)])
+    (episode,) = read(bag, replace(SIMPLE, max_age_s=0.1))
+    assert episode.length == 9 and codes(episode) == [] and episode.extra[f"worst_age_s {COMMAND}"] == 0.1
+    (none,) = read(bag, replace(SIMPLE, max_age_s=0.099999999))
     assert none.rows is None and codes(none) == ["LAKE-124", "LAKE-020"]
 
 
