@@ -121,6 +121,24 @@ CODES: dict[str, Code] = {
     "LAKE-061": _odd("meta/info.json declares no features", "columns were taken as they are", "declare the features"),
     "LAKE-062": _bad("the rows are not of a form that is understood", "write the columns as meta/info.json says"),
     "LAKE-063": _odd("columns that meta/info.json does not declare", "they are left out", "declare them"),
+    "LAKE-120": _bad(
+        "the bag cannot be read", "copy it again, or let `mcap recover`, `ros2 bag reindex` or `convert` mend it"
+    ),
+    "LAKE-121": _bad("messages of a type that cannot be read", "record with definitions (MCAP, or Iron and newer)"),
+    "LAKE-122": _bad("the bag lacks what is read", "set ingest.read to topics and fields that all bags have"),
+    "LAKE-123": _bad("a topic's times are 0, go backwards or leap", "set ingest.read.clock to the other clock"),
+    "LAKE-124": _odd("a topic pauses for too long", "the recording was cut there", "raise ingest.read.max_age_s"),
+    "LAKE-125": _odd("rows hold older values than allowed", "they are marked as gap", "leave them out of training"),
+    "LAKE-126": _bad(
+        "pictures in an encoding that is not known", "record rgb8, bgr8, rgba8, bgra8, mono8, JPEG or PNG"
+    ),
+    "LAKE-127": _bad("a field holds other dimensions than in the first message", "declare topics of one robot"),
+    "LAKE-128": _odd(
+        "metadata.yaml and the files differ", "the files were believed", "`ros2 bag reindex` writes it anew"
+    ),
+    "LAKE-129": _odd(
+        "topics without a header beside others with one", "their time of reception was taken", "compare both clocks"
+    ),
     "LAKE-070": _lake("a table has another number of rows than the manifest says", _REBUILD),
     "LAKE-071": _lake("the episodes do not tile the frames", _REBUILD),
     "LAKE-072": _lake("an episode names a video that is not there", _REBUILD),

@@ -13,6 +13,7 @@ SOURCES = {
     "rlds": "data_lake.sources.rlds:RldsFolder",
     "hdf5": "data_lake.sources.hdf5:Hdf5Demonstrations",
     "lerobot-lance": "data_lake.sources.lerobot_lance:LeRobotLance",
+    "rosbag2": "data_lake.sources.bags:RosBags",
 }
 
 

@@ -1,6 +1,7 @@
 """Reading a source's files so that what is wrong with one has a code: missing, LFS pointer, no footer, broken."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,12 @@ class Unreadable(Exception):
         super().__init__(code, detail)
         self.code = code
         self.detail = detail
+
+
+def natural(path: Path) -> tuple[list[str | int], str]:
+    """Sorts demo_2 before demo_10."""
+    parts = re.split(r"([0-9]+)", path.name)
+    return [int(part) if place % 2 else part for place, part in enumerate(parts)], path.name
 
 
 def ensure_present(path: Path, missing: str) -> None:

@@ -25,8 +25,8 @@ from data_lake.sources.episode import (
     contradicted,
     declared_rate,
 )
-from data_lake.sources.files import Unreadable
-from data_lake.sources.hdf5_layout import SUFFIXES, Demo, DemoFile, list_file, natural, opened, pictures_in
+from data_lake.sources.files import Unreadable, natural
+from data_lake.sources.hdf5_layout import SUFFIXES, Demo, DemoFile, list_file, opened, pictures_in
 from data_lake.sources.hdf5_values import read_numbers, read_pictures, read_words
 from data_lake.sources.instructions import Vocabulary, instruct
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec

@@ -105,12 +105,6 @@ def members(group: h5py.Group | None) -> dict[str, h5py.Group | h5py.Dataset]:
     return {name: item for name, item in items.items() if item is not None}
 
 
-def natural(path: Path) -> tuple[list[str | int], str]:
-    """Sorts demo_2 before demo_10."""
-    parts = re.split(r"([0-9]+)", path.name)
-    return [int(part) if place % 2 else part for place, part in enumerate(parts)], path.name
-
-
 def list_file(path: Path) -> DemoFile:
     """What the file at `path` holds, its demonstrations in the order of their numbers."""
     try:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_lake.sources.files import Unreadable
-from data_lake.sources.hdf5_layout import item_at, list_file, natural, opened
+from data_lake.sources.files import Unreadable, natural
+from data_lake.sources.hdf5_layout import item_at, list_file, opened
 from tests.data_lake.hdf5_recordings import (
     declare,
     isaac_arrays,
