@@ -122,7 +122,7 @@ def look(case: Case, folder: Path) -> Seen:
     if case.lake:
         spec = IngestSpec(dataset="cart", embodiment="cart")
         ingest_source(source, spec, dataset_root=lake / "datasets/cart", out_dir=folder / "out")
-    answer = doctor(str(source), lake=lake)
+    answer = doctor(str(source), lake=lake, deep=case.deep)
     peers, raw = ask_peers(case, source)
     missing, alarms = judged(case, answer)
     return Seen(case=case, findings=answer["findings"], missing=missing, alarms=alarms, peers=peers, raw=raw)

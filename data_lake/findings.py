@@ -26,6 +26,10 @@ def _odd(what: str, done: str, fix: str) -> Code:
     return Code(severity="warning", what=what, done=done, fix=fix)
 
 
+def _note(what: str, done: str) -> Code:
+    return Code(severity="note", what=what, done=done, fix="nothing needs to be done")
+
+
 def _lake(what: str, fix: str) -> Code:
     return Code(severity="error", what=what, done="nothing was changed", fix=fix)
 
@@ -120,6 +124,37 @@ CODES: dict[str, Code] = {
     "LAKE-061": _odd("meta/info.json declares no features", "columns were taken as they are", "declare the features"),
     "LAKE-062": _bad("the rows are not of a form that is understood", "write the columns as meta/info.json says"),
     "LAKE-063": _odd("columns that meta/info.json does not declare", "they are left out", "declare them"),
+    "LAKE-140": _odd(
+        "a dimension hardly moves beside its values",
+        "it is ingested as it is",
+        "normalise it with a floor for its range, or by mean and standard deviation",
+    ),
+    "LAKE-141": _bad("a web page, not the file itself (a download that was refused)", "download the file again"),
+    "LAKE-142": _odd(
+        "statistics in the metadata are not those of the rows", "statistics are computed anew", "compute them anew"
+    ),
+    "LAKE-143": _note("statistics have no quantiles q01 and q99", "quantiles are computed anew"),
+    "LAKE-144": _note(
+        "quantiles in the metadata are not those of the rows (an average of quantiles is none)",
+        "quantiles are computed anew",
+    ),
+    "LAKE-145": _note("tasks that no episode uses", "they are left out"),
+    "LAKE-146": _odd("one sentence stands under several task indices", "sentences are compared", "merge the tasks"),
+    "LAKE-147": _odd(
+        "the episode is an exact repetition of another", "it is ingested as it is", "leave one of them out"
+    ),
+    "LAKE-148": _note("the episode is in the lake already, in another data set", "it is counted in both"),
+    "LAKE-149": _odd(
+        "the same episode is trained on and held out", "splits are not used", "draw the splits apart in the metadata"
+    ),
+    "LAKE-150": _note("the video is as long as another episode (its content was not compared)", "nothing was changed"),
+    "LAKE-151": _note("episode numbers do not count 0, 1, 2, …", "a number is a key, never a position"),
+    "LAKE-152": _odd(
+        "the camera's codec cannot be decoded on this machine (the file itself may be sound)",
+        "it is ingested as it is; preprocessing needs the decoder",
+        "install FFmpeg and PyAV with a decoder for it, or re-encode the video as H.264",
+    ),
+    "LAKE-153": _bad("frames of the video cannot be decoded", _COPY),
     "LAKE-070": _lake("a table has another number of rows than the manifest says", _REBUILD),
     "LAKE-071": _lake("the episodes do not tile the frames", _REBUILD),
     "LAKE-072": _lake("an episode names a video that is not there", _REBUILD),

@@ -70,6 +70,20 @@ def movie_box(file: BinaryIO, num_bytes: int) -> tuple[int, int]:
     return found
 
 
+def sample_entry(file: BinaryIO, moov: tuple[int, int]) -> tuple[str, int, int]:
+    """(codec, width, height) as the first visual sample entry of a movie box says (ISO/IEC 14496-12, 8.5.2 and
+    12.1.3). Raises VideoUnreadable when there is none."""
+    file.seek(moov[0])
+    movie = file.read(moov[1])
+    place = movie.find(b"vmhd")
+    place = movie.find(b"stsd", max(place, 0))
+    entry = movie[place + 12 : place + 12 + 36]  # behind the box's kind, version and flags, and the count
+    if place < 0 or len(entry) < 36:
+        raise VideoUnreadable("no visual sample entry in the movie box")
+    width, height = struct.unpack(">HH", entry[32:36])
+    return entry[4:8].decode("latin-1"), width, height
+
+
 def index_video(path: Path) -> VideoIndex:
     """Demux `path` once. Raises VideoUnreadable when it cannot be demuxed to its end."""
     with path.open("rb") as file:
@@ -90,7 +104,6 @@ def _index(file: BinaryIO, num_bytes: int, sha256: str) -> VideoIndex:
             if not container.streams.video:
                 raise VideoUnreadable("no video stream")
             stream = container.streams.video[0]
-            codec = stream.codec_context
             for packet in container.demux(stream):
                 if packet.pts is None:
                     continue
@@ -98,7 +111,12 @@ def _index(file: BinaryIO, num_bytes: int, sha256: str) -> VideoIndex:
                 packets.append(hashlib.sha256(packet).digest())
                 if packet.is_keyframe:
                     keys.append((shown[-1], packet.pos or 0))
-            name, height, width = codec.codec.canonical_name, codec.height, codec.width
+            codec = stream.codec_context
+            # PyAV's types do not say it, but a stream without a decoder has no context
+            if codec is None:  # pyright: ignore[reportUnnecessaryComparison]
+                name, width, height = sample_entry(file, moov)
+            else:
+                name, width, height = codec.codec.canonical_name, codec.width, codec.height
     except av.error.FFmpegError as error:
         raise VideoUnreadable(f"the demuxer says: {error.strerror}") from error
     if not shown:
