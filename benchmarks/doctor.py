@@ -56,9 +56,7 @@ class Case:
     def of(cls, entry: Mapping[str, Any]) -> "Case":
         kept = {key: value for key, value in entry.items() if key not in ("with", "wants", "expect", "beside")}
         expect = tuple(entry["expect"]) if "expect" in entry else None
-        return cls(
-            **kept, arguments=entry.get("with", {}), expect=expect, beside=tuple(entry.get("beside", ()))
-        )
+        return cls(**kept, arguments=entry.get("with", {}), expect=expect, beside=tuple(entry.get("beside", ())))
 
     @property
     def is_clean(self) -> bool:
@@ -182,12 +180,12 @@ def table(seen: Sequence[Seen], later: Mapping[str, str]) -> list[str]:
     lines = [f"  {'case':<44}" + "".join(f"{head:<22}" for head in heads)]
     for item in seen:
         ours = ("alarm" if item.alarms else "quiet") if item.case.is_clean else "missed" if item.missing else "named"
-        marks = [ours, *(_mark(item.case, item.peers[peer]) for peer in PEERS)]
+        marks = [ours, *(_mark(item.case, named=item.peers[peer]) for peer in PEERS)]
         lines.append(f"  {item.case.name:<44}" + "".join(f"{mark:<22}" for mark in marks))
     return lines + [f"  {name:<44}{why}" for name, why in later.items()]
 
 
-def _mark(case: Case, named: bool | None) -> str:
+def _mark(case: Case, *, named: bool | None) -> str:
     if named is None:
         return "not run"
     if case.is_clean:

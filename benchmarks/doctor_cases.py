@@ -87,7 +87,8 @@ def cosmetic(folder: Path, layout: str) -> Path:
     source = sound(folder, layout)
     features = json.loads((source / "meta/info.json").read_text())["features"]
     for feature in features.values():
-        feature |= {"fps": 10.0} if feature["dtype"] != "video" else {"video_info": {"video.fps": 10.0}, "info": None}
+        video = {"video_info": {"video.fps": 10.0}, "info": None}
+        feature.update(video if feature["dtype"] == "video" else {"fps": 10.0})
     change_info(source, features=features)
     return source
 

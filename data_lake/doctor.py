@@ -43,7 +43,9 @@ def doctor(
         return _of_dataset(source, named, lake)
     try:
         held = lineage(lake) if lake is not None else {}
-        return _of_source(source, open_source(path, read, source_format=source_format), read, held, workers, deep)
+        return _of_source(
+            source, open_source(path, read, source_format=source_format), read, held, workers=workers, deep=deep
+        )
     except UserError as error:
         if error.code != "LAKE-004":
             raise
@@ -67,9 +69,7 @@ def _answer(
     }
 
 
-def _of_source(
-    name: str, source: Source, read: ReadSpec, held: Lineage, workers: int, deep: bool
-) -> dict[str, Any]:
+def _of_source(name: str, source: Source, read: ReadSpec, held: Lineage, *, workers: int, deep: bool) -> dict[str, Any]:
     """held: what the lake has already."""
     tally, tasks = Tally(), Counter[str]()
     findings, num_in = [*source.card.findings], 0

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import av
 import av.error
-import numpy as np
 from av.codec.codec import UnknownCodecError
 
 ABSENT = (

@@ -112,6 +112,8 @@ def show(
 def doctor(
     source: Annotated[str, typer.Argument(help="A folder of episodes, or a data set of the lake.")],
     source_format: Format = "auto",
+    deep: Annotated[bool, typer.Option("--deep", help="Decode every frame of a folder's videos.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="First mend in meta/ what the rows prove.")] = False,
     lake: Lake = None,
     home: Home = None,
     as_json: AsJson = False,
@@ -122,7 +124,7 @@ def doctor(
     from flows.commands.episodes import doctor as command
 
     screen = Screen(as_json=as_json, quiet=quiet, debug=debug)
-    raise typer.Exit(command(places(lake, home), source, source_format, screen))
+    raise typer.Exit(command(places(lake, home), source, source_format, screen, deep=deep, repair=repair))
 
 
 @app.command()

@@ -21,7 +21,7 @@ from data_lake.sources.files import (
     well_formed,
 )
 from data_lake.sources.instructions import Vocabulary, instruct, language_columns
-from data_lake.sources.lerobot_meta import metadata_findings, splits_of, stated_statistics
+from data_lake.sources.lerobot_meta import facts, metadata_findings, splits_of, stated_statistics
 from data_lake.sources.lerobot_v2 import list_v2
 from data_lake.sources.lerobot_v3 import list_v3
 from data_lake.sources.listing import Listed, Listing, cameras_of
@@ -48,6 +48,7 @@ class LeRobotFolder:
             stated = None if version == "v2.1" else stated_statistics(path)  # v2.1 states them by episode
             odd = metadata_findings(path, info, version, self._listing, stated)
             splits = splits_of(info)
+            self.facts = facts(info, version, self._listing)
         self._card = SourceCard(
             root=path,
             format="lerobot",

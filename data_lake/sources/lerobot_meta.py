@@ -27,6 +27,18 @@ def metadata_findings(
     return findings + _numbers(listing) + _tasks(listing, version)
 
 
+def facts(info: Mapping[str, Any], version: str, listing: Listing) -> dict[str, Any]:
+    """What totals and version in meta/info.json have to be, as far as the layout and the lists tell."""
+    true: dict[str, Any] = {"codebase_version": version, "total_episodes": len(listing.episodes)}
+    if listing.tasks:
+        true["total_tasks"] = len(listing.tasks)
+    if version != "v3.0":
+        last = max((listed.episode for listed in listing.episodes), default=0)
+        true["total_videos"] = len(listing.episodes) * len(listing.cameras)
+        true["total_chunks"] = last // int(info.get("chunks_size") or 1000) + 1
+    return true
+
+
 def splits_of(info: Mapping[str, Any]) -> dict[str, range]:
     """Episode numbers by split; what is not of the form `0:10` is left out."""
     matches = {name: _SPLIT.match(str(span)) for name, span in (info.get("splits") or {}).items()}
@@ -44,25 +56,22 @@ def stated_statistics(root: Path) -> Stated | None:
 
 def _totals(info: Mapping[str, Any], listing: Listing) -> list[Finding]:
     lengths = [listed.length for listed in listing.episodes]
-    counted: dict[str, int] = {"total_episodes": len(listing.episodes)}
+    known = facts(info, "v3.0", listing)
+    counted: dict[str, int] = {key: known[key] for key in ("total_episodes", "total_tasks") if key in known}
     if None not in lengths:
         counted["total_frames"] = sum(length or 0 for length in lengths)
-    if listing.tasks:
-        counted["total_tasks"] = len(listing.tasks)
     wrong = [f"{name} {info[name]}, listed {n}" for name, n in counted.items() if info.get(name) not in (None, n)]
     return [finding("LAKE-054", "; ".join(wrong), file=_INFO)] if wrong else []
 
 
 def _v2_totals(info: Mapping[str, Any], listing: Listing) -> list[Finding]:
     findings = []
-    num_videos = len(listing.episodes) * len(listing.cameras)
-    if info.get("total_videos") not in (None, num_videos):
+    true = facts(info, "v2", listing)
+    if info.get("total_videos") not in (None, true["total_videos"]):
         detail = f"{info['total_videos']}, for {len(listing.episodes)} episodes of {len(listing.cameras)} cameras"
         findings.append(finding("LAKE-041", detail, file=_INFO))
-    last = max((listed.episode for listed in listing.episodes), default=0)
-    num_chunks = last // int(info.get("chunks_size") or 1000) + 1
-    if info.get("total_chunks") not in (None, num_chunks):
-        findings.append(finding("LAKE-042", f"{info['total_chunks']}, not {num_chunks}", file=_INFO))
+    if info.get("total_chunks") not in (None, true["total_chunks"]):
+        findings.append(finding("LAKE-042", f"{info['total_chunks']}, not {true['total_chunks']}", file=_INFO))
     return findings
 
 
