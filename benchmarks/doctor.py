@@ -3,9 +3,11 @@
 `caught`: share of the broken ones for which every expected finding was made, at its severity and place.
 `false_alarms`: errors and warnings about the clean ones. `unexpected`: about the broken ones, what nobody broke.
 The others run where VLALOOP_PEERS names the Python beside which `lerobot-doctor` and `lerobot-lance-doctor` are;
-they are judged by the words of their warnings and failures alone.
+they are judged by the words of their warnings and failures alone (`peers` of a case); "alarm" about a clean set may
+be an opinion, such as that episodes of 30 rows are short. lerobot-lance-doctor reads v3.0 only.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -28,12 +30,46 @@ PACKAGES = ("av", "pyarrow", "numpy")
 TIMEOUT_S = 180.0
 BAD = ("error", "warning")
 
-PEERS: dict[str, Callable[[Path], list[str]]] = {
-    "lerobot-doctor": lambda source: ["check", str(source), "--verbose"],
-    "lerobot-lance-doctor": lambda source: ["--root", str(source)],
-}
-COMPLAINT = re.compile(r"\b(WARN|WARNING|FAIL|ERROR)\b|Traceback|Error:|✗|⚠|✘")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Peer:
+    """Another doctor. complaints: of what it printed, the warnings and failures. reads: versions of the layout."""
+
+    arguments: Callable[[Path], list[str]]
+    complaints: Callable[[str, str], list[str]]
+    reads: tuple[str, ...]
+
+
+def of_lerobot_doctor(out: str, err: str) -> list[str]:
+    """Its JSON has checks with messages; without JSON it stopped, and its last line says at what."""
+    try:
+        checks = json.loads(out[out.index("{") :])["checks"]
+    except (ValueError, KeyError):
+        return (out + err).strip().splitlines()[-1:]
+    messages = [(check["name"], message) for check in checks for message in check["messages"]]
+    return [f"{name}: {message['message']}" for name, message in messages if message["severity"] in ("WARN", "FAIL")]
+
+
+def of_lance_doctor(out: str, err: str) -> list[str]:
+    """A line per check; what is wrong stands below a failed one. A traceback ends it."""
+    said = [line for line in out.splitlines() if line.strip() and "[ ok ]" not in line and "checks passed" not in line]
+    return said + (err.strip().splitlines()[-1:] if "Traceback" in err else [])
+
+
+PEERS = {
+    "lerobot-doctor": Peer(
+        arguments=lambda source: ["check", str(source), "--json"],
+        complaints=of_lerobot_doctor,
+        reads=("v2.0", "v2.1", "v3.0"),
+    ),
+    "lerobot-lance-doctor": Peer(
+        arguments=lambda source: ["--root", str(source), "--repo-id", "set"],
+        complaints=of_lance_doctor,
+        reads=("v3.0",),
+    ),
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,15 +101,15 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """missing: expected and not found. alarms: errors and warnings that nobody expected. peers: by name, whether
-    the defect was named (of a clean case: whether anything was), None where it was not run; raw: what they said."""
+    """missing: expected and not found. alarms: errors and warnings that nobody expected. peers: by name `named`,
+    `–`, `quiet`, `alarm`, `not run` or `not its format`; raw: their complaints."""
 
     case: Case
     findings: list[dict[str, Any]]
     missing: list[str]
     alarms: list[str]
-    peers: dict[str, bool | None]
-    raw: dict[str, str]
+    peers: dict[str, str]
+    raw: dict[str, list[str]]
 
 
 def main(lake: Path, home: Path) -> dict[str, Any]:
@@ -121,7 +157,7 @@ def look(case: Case, folder: Path) -> Seen:
         spec = IngestSpec(dataset="cart", embodiment="cart")
         ingest_source(source, spec, dataset_root=lake / "datasets/cart", out_dir=folder / "out")
     answer = doctor(str(source), lake=lake, deep=case.deep)
-    peers, raw = ask_peers(case, source)
+    peers, raw = ask_peers(case, source, answer["version"])
     missing, alarms = judged(case, answer)
     return Seen(case=case, findings=answer["findings"], missing=missing, alarms=alarms, peers=peers, raw=raw)
 
@@ -142,52 +178,51 @@ def judged(case: Case, answer: Mapping[str, Any]) -> tuple[list[str], list[str]]
     return missing, alarms
 
 
-def ask_peers(case: Case, source: Path) -> tuple[dict[str, bool | None], dict[str, str]]:
-    """What the other doctors named, and all they said."""
+def ask_peers(case: Case, source: Path, version: str) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """What the other doctors named, and their complaints."""
     python = os.environ.get("VLALOOP_PEERS")
-    named: dict[str, bool | None] = dict.fromkeys(PEERS)
-    raw: dict[str, str] = {}
-    for peer, arguments in PEERS.items():
-        if python is None:
+    if python is None:
+        return dict.fromkeys(PEERS, "not run"), {}
+    marks: dict[str, str] = {}
+    raw: dict[str, list[str]] = {}
+    for name, peer in PEERS.items():
+        if version not in peer.reads:
+            marks[name] = "not its format"
             continue
-        command = [str(Path(python).with_name(peer)), *arguments(source)]
-        environment = os.environ | {"HF_HUB_OFFLINE": "1", "NO_COLOR": "1"}
-        try:
-            ended = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-            )
-            raw[peer] = COLOUR.sub("", ended.stdout + ended.stderr).replace(str(source), "SOURCE")
-        except subprocess.TimeoutExpired:
-            raw[peer] = f"FAIL: not done after {TIMEOUT_S:.0f} s"
-        said = [line for line in raw[peer].splitlines() if COMPLAINT.search(line)]
-        named[peer] = bool(said) if case.is_clean else any(re.search(case.peers, line, re.I) for line in said)
-    return named, raw
+        raw[name] = [line.replace(str(source), "SOURCE") for line in _complaints(name, peer, source, python)]
+        if case.is_clean:
+            marks[name] = "alarm" if raw[name] else "quiet"
+        else:
+            marks[name] = "named" if any(re.search(case.peers, line, re.I) for line in raw[name]) else "–"
+    return marks, raw
+
+
+def _complaints(name: str, peer: Peer, source: Path, python: str) -> list[str]:
+    command = [str(Path(python).with_name(name)), *peer.arguments(source)]
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "NO_COLOR": "1"}
+    try:
+        ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return [f"not done after {TIMEOUT_S:.0f} s"]
+    if not ended.stdout.strip():
+        return [f"no answer, exit status {ended.returncode}", *ended.stderr.strip().splitlines()[-1:]]
+    return peer.complaints(COLOUR.sub("", ended.stdout), COLOUR.sub("", ended.stderr))
 
 
 def figures(broken: Sequence[Seen], clean: Sequence[Seen], peer: str) -> dict[str, Any]:
-    if any(item.peers[peer] is None for item in (*broken, *clean)):
-        return {"named": None, "note": "not run: VLALOOP_PEERS names no Python"}
+    """named: defects out of those whose format it reads."""
+    marks = [item.peers[peer] for item in broken]
     return {
-        "named": sum(bool(item.peers[peer]) for item in broken),
-        "of": len(broken),
-        "clean_with_complaints": sum(bool(item.peers[peer]) for item in clean),
+        "named": marks.count("named"),
+        "of": marks.count("named") + marks.count("–"),
+        "clean_with_complaints": [item.peers[peer] for item in clean].count("alarm"),
     }
 
 
 def table(seen: Sequence[Seen], later: Mapping[str, str]) -> list[str]:
     """A line per case: who named the defect."""
-    heads = ("vlaloop", *PEERS)
-    lines = [f"  {'case':<44}" + "".join(f"{head:<22}" for head in heads)]
+    lines = [f"  {'case':<46}" + "".join(f"{head:<22}" for head in ("vlaloop", *PEERS))]
     for item in seen:
         ours = ("alarm" if item.alarms else "quiet") if item.case.is_clean else "missed" if item.missing else "named"
-        marks = [ours, *(_mark(item.case, named=item.peers[peer]) for peer in PEERS)]
-        lines.append(f"  {item.case.name:<44}" + "".join(f"{mark:<22}" for mark in marks))
-    return lines + [f"  {name:<44}{why}" for name, why in later.items()]
-
-
-def _mark(case: Case, *, named: bool | None) -> str:
-    if named is None:
-        return "not run"
-    if case.is_clean:
-        return "alarm" if named else "quiet"
-    return "named" if named else "–"
+        lines.append(f"  {item.case.name:<46}" + "".join(f"{mark:<22}" for mark in (ours, *item.peers.values())))
+    return lines + [f"  {name:<46}{why}" for name, why in later.items()]

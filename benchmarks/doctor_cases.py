@@ -245,4 +245,5 @@ def retasked(folder: Path, layout: str, tasks: list[str]) -> Path:
     """Another list of tasks; the rows use the first two."""
     source = sound(folder, layout)
     write_lines(source / "meta/tasks.jsonl", [{"task_index": n, "task": task} for n, task in enumerate(tasks)])
+    change_info(source, total_tasks=len(tasks))
     return source
