@@ -10,6 +10,7 @@ from data_lake.findings import Finding, finding
 from data_lake.pictures import PicturesIndex
 from data_lake.schema import is_vector, vectors
 from data_lake.sources.episode import Episode, Feature, Pictures, SourceCard, VideoSpan
+from data_lake.trial import Trial
 from data_lake.video import VideoIndex
 
 REQUIRED = ("observation.state", "action")
@@ -173,6 +174,24 @@ def check_video(
     if len(times) != num_rows:
         return [finding("LAKE-011", f"{len(times)} frames, {num_rows} rows", **where)]
     return _late_rows(episode, camera, span, times)
+
+
+def check_trial(
+    episode: Episode, camera: str, span: VideoSpan, trial: Trial | None, codec: str, card: SourceCard
+) -> Sequence[Finding]:
+    """Of what decoding gave: a codec that is absent here is no broken file."""
+    if trial is None:
+        return []
+    if trial.absent:
+        return [finding("LAKE-152", f"{codec}: {trial.absent}", camera=camera)]
+    slack = 0.5 / card.fps
+    mine = [at for at in trial.broken_s if span.from_s - slack <= at < (span.to_s or 0.0) - slack]
+    if not mine:
+        return []
+    row = round((mine[0] - span.from_s) * card.fps)
+    detail = f"{len(mine)}, the first at {mine[0]:.3f} s ({trial.told})"
+    where: dict[str, Any] = {"episode": episode.source_episode, "camera": camera, "file": card.relative(span.path)}
+    return [finding("LAKE-153", detail, row=row, **where)]
 
 
 def check_pictures(

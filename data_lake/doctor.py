@@ -1,5 +1,6 @@
 """Doctor: what is wrong with a source or a lake data set, by the checks that ingest itself makes."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,14 @@ import numpy as np
 from blake3 import blake3
 
 from data_lake import lake_meta
-from data_lake.examine import Tally, examine
+from data_lake.examine import examine
 from data_lake.findings import Finding, finding, fold
+from data_lake.lineage import Lineage, elsewhere, lineage
 from data_lake.sources import open_source
+from data_lake.sources.episode import Source
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 from data_lake.tables import NAME, TABLES, Manifest, dataset_root, open_table, read_manifest, read_meta
+from data_lake.tally import Tally
 from errors import UserError
 
 BLOCK = 1 << 20
@@ -26,49 +30,60 @@ def doctor(
     lake: Path | None = None,
     source_format: str = "auto",
     workers: int = 2,
+    deep: bool = False,
 ) -> dict[str, Any]:
-    """`{source, format, version, episodes: {in, ok, quarantined}, findings}` of a folder, or of a data set of
-    `lake` by its name (or path). Changes nothing. Raises UserError LAKE-002 when there is no such thing."""
+    """`{source, format, version, episodes: {in, ok, quarantined}, tasks, findings}` of a folder, or of a data set
+    of `lake` by its name (or path). tasks: number of sound episodes by instruction. deep: decode every frame of
+    the source's videos. Changes nothing. Raises UserError LAKE-002 when there is no such thing."""
     path = Path(source)
     named = dataset_root(lake, source) if lake is not None and NAME.fullmatch(source) else None
     if (path / "manifests").is_dir():
-        return _of_dataset(source, path)
+        return _of_dataset(source, path, lake)
     if not path.exists() and named is not None and (named / "manifests").is_dir():
-        return _of_dataset(source, named)
+        return _of_dataset(source, named, lake)
     try:
-        return _of_source(source, path, read, source_format, workers)
+        held = lineage(lake) if lake is not None else {}
+        return _of_source(
+            source, open_source(path, read, source_format=source_format), read, held, workers=workers, deep=deep
+        )
     except UserError as error:
         if error.code != "LAKE-004":
             raise
         bad = Finding(
             code=error.code, severity="error", message=error.message, done="", fix=error.next_step, file=error.where
         )
-        return _answer(source, "unknown", "unknown", (0, 0), [bad])
+        return _answer(source, "unknown", "unknown", (0, 0), {}, [bad])
 
 
-def _answer(source: str, kind: str, version: str, counts: tuple[int, int], findings: list[Finding]) -> dict[str, Any]:
+def _answer(
+    source: str, kind: str, version: str, counts: tuple[int, int], tasks: Mapping[str, int], findings: list[Finding]
+) -> dict[str, Any]:
     """counts: (episodes in, episodes ok)."""
     return {
         "source": source,
         "format": kind,
         "version": version,
         "episodes": {"in": counts[0], "ok": counts[1], "quarantined": counts[0] - counts[1]},
+        "tasks": dict(tasks),
         "findings": [item.as_json() for item in fold(findings)],
     }
 
 
-def _of_source(name: str, path: Path, read: ReadSpec, source_format: str, workers: int) -> dict[str, Any]:
-    source, tally = open_source(path, read, source_format=source_format), Tally()
-    findings, num_in, num_ok = [*source.card.findings], 0, 0
-    for examined in examine(source, workers=workers, tally=tally, grippers=read.grippers):
+def _of_source(name: str, source: Source, read: ReadSpec, held: Lineage, *, workers: int, deep: bool) -> dict[str, Any]:
+    """held: what the lake has already."""
+    tally, tasks = Tally(), Counter[str]()
+    findings, num_in = [*source.card.findings], 0
+    for examined in examine(source, workers=workers, tally=tally, grippers=read.grippers, deep=deep):
         findings += examined.findings
         num_in += 1
-        num_ok += examined.is_ok
-    findings += tally.findings()
-    return _answer(name, source.card.format, source.card.version, (num_in, num_ok), findings)
+        if examined.is_ok:
+            tasks[examined.episode.instruction] += 1
+            findings += elsewhere(examined.episode.source_episode, held.get(examined.content_hash, []))
+    findings += tally.findings(source.card)
+    return _answer(name, source.card.format, source.card.version, (num_in, tasks.total()), tasks, findings)
 
 
-def _of_dataset(name: str, root: Path) -> dict[str, Any]:
+def _of_dataset(name: str, root: Path, lake: Path | None) -> dict[str, Any]:
     """Tables at the newest manifest's vector; every stored byte of video is read."""
     try:
         manifest = read_manifest(root)
@@ -80,11 +95,23 @@ def _of_dataset(name: str, root: Path) -> dict[str, Any]:
         if error.code != "LAKE-074":
             raise
         found = finding("LAKE-074", error.message, file=error.where)
-        return _answer(name, "lake", "unknown", (0, 0), [found])
+        return _answer(name, "lake", "unknown", (0, 0), {}, [found])
     findings = list(contents_findings(tables, manifest, episodes, stored=True))
     bad = {item.episode for item in findings}
     num_ok = 0 if None in bad else len(episodes) - len(bad)
-    return _answer(name, "lake", str(manifest.version), (len(episodes), num_ok), findings)
+    tasks = Counter(str(episode["instruction"]) for episode in episodes)
+    findings += _repetitions(root.name, episodes, lineage(lake) if lake is not None else {})
+    return _answer(name, "lake", str(manifest.version), (len(episodes), num_ok), tasks, findings)
+
+
+def _repetitions(name: str, episodes: list[dict[str, Any]], held: Lineage) -> Iterator[Finding]:
+    """LAKE-147 within the data set, LAKE-148 in another one."""
+    first: dict[str, int] = {}
+    for episode in episodes:
+        number, content = episode["episode_index"], episode["content_hash"]
+        if first.setdefault(content, number) != number:
+            yield finding("LAKE-147", f"of episode {first[content]}", episode=number)
+        yield from elsewhere(number, [place for place in held.get(content, []) if place[0] != name])
 
 
 def contents_findings(

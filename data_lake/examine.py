@@ -4,6 +4,7 @@ Streams in the source's order; videos are demuxed ahead by threads, each file on
 """
 
 import hashlib
+import io
 from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,22 +12,32 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from data_lake.checks import check_pictures, check_rows, check_video
+from data_lake.checks import check_pictures, check_rows, check_trial, check_video
 from data_lake.findings import Finding, finding
 from data_lake.grippers import with_open_as_one
 from data_lake.pictures import PicturesIndex, index_pictures
-from data_lake.schema import canonical, rows_digest, vectors
+from data_lake.schema import canonical, rows_digest
 from data_lake.sources.episode import Episode, Pictures, Source, SourceCard, VideoSpan, view_name
 from data_lake.sources.files import ODD, Unreadable, describe, ensure_present
 from data_lake.specs import GripperSpec
-from data_lake.statistics import Moments
+from data_lake.tally import Tally
+from data_lake.trial import Trial, decode_all, decode_first
 from data_lake.video import VideoIndex, VideoUnreadable, index_bytes, index_video
 
 OPEN_INDICES = 64
-Indices = Mapping[str, Future[VideoIndex] | Future[PicturesIndex]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Watched:
+    """A video file: what it holds, and what came of decoding it (None where its codec was tried before)."""
+
+    index: VideoIndex
+    trial: Trial | None
+
+
+Indices = Mapping[str, Future[Watched] | Future[PicturesIndex]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,65 +57,37 @@ class Examined:
         return self.rows is not None
 
 
-@dataclass(slots=True)
-class Tally:
-    """What only shows over all episodes: ranges per column, and which content was seen where."""
-
-    moments: dict[str, Moments] = field(default_factory=dict)
-    seen: dict[tuple[str, str], int] = field(default_factory=dict)
-
-    def add(self, examined: Examined) -> None:
-        assert examined.rows is not None
-        for name in examined.rows.column_names:
-            kind = examined.rows[name].type
-            if pa.types.is_fixed_size_list(kind) and pa.types.is_floating(kind.value_type):
-                rows_TD = vectors(examined.rows[name])
-                if rows_TD is not None:
-                    found = Moments.of(rows_TD)
-                    self.moments[name] = self.moments[name].merged(found) if name in self.moments else found
-
-    def findings(self) -> list[Finding]:
-        """LAKE-052, one per column with dimensions that never change."""
-        found = []
-        for name, moments in sorted(self.moments.items()):
-            still = np.flatnonzero(moments.max_D == moments.min_D)
-            if moments.count > 1 and len(still):
-                detail = f"{len(still)} of {len(moments.min_D)} in {name} ({_ranges(still)})"
-                found.append(finding("LAKE-052", detail))
-        return found
-
-
-def _ranges(numbers: np.ndarray) -> str:
-    """`0-3, 7` for 0, 1, 2, 3, 7."""
-    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
-
-
 class Videos:
     """Indices of mp4 files and pictures, made by threads ahead of their use; those of files are kept while they may
-    be asked for again."""
+    be asked for again. A frame of each codec is decoded once, every frame of every file where `deep`."""
 
-    def __init__(self, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, pool: ThreadPoolExecutor, *, deep: bool) -> None:
         self._pool = pool
-        self._known: OrderedDict[Path, Future[VideoIndex]] = OrderedDict()
+        self._deep = deep
+        self._known: OrderedDict[Path, Future[Watched]] = OrderedDict()
+        self._tried: set[str] = set()
 
-    def expect(self, view: VideoSpan | Pictures) -> Future[VideoIndex] | Future[PicturesIndex]:
+    def expect(self, view: VideoSpan | Pictures) -> Future[Watched] | Future[PicturesIndex]:
         if isinstance(view, Pictures):
             return self._pool.submit(index_pictures, view)
         path = view.path
         if path not in self._known:
-            self._known[path] = self._pool.submit(_index, view)
+            self._known[path] = self._pool.submit(self._watch, view)
             while len(self._known) > OPEN_INDICES:
                 self._known.popitem(last=False)
         self._known.move_to_end(path)
         return self._known[path]
 
-
-def _index(view: VideoSpan) -> VideoIndex:
-    if view.read is not None:
-        return index_bytes(view.read())
-    ensure_present(view.path, "LAKE-010")
-    return index_video(view.path)
+    def _watch(self, view: VideoSpan) -> Watched:
+        content = view.read() if view.read is not None else None
+        if content is None:
+            ensure_present(view.path, "LAKE-010")
+        index = index_video(view.path) if content is None else index_bytes(content)
+        if not self._deep and index.codec in self._tried:
+            return Watched(index=index, trial=None)
+        self._tried.add(index.codec)
+        file = str(view.path) if content is None else io.BytesIO(content)
+        return Watched(index=index, trial=decode_all(file) if self._deep else decode_first(file))
 
 
 def examine(
@@ -113,11 +96,12 @@ def examine(
     workers: int,
     tally: Tally,
     grippers: tuple[GripperSpec, ...] = (),
+    deep: bool = False,
     check: Callable[[], None] = lambda: None,
 ) -> Generator[Examined]:
-    """Each listed episode once, in order. `check` is called between episodes and may raise."""
+    """Each listed episode once, in order. deep: decode every frame. `check` is called between episodes, may raise."""
     with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
-        videos, ahead = Videos(pool), deque[tuple[Episode, Indices]]()
+        videos, ahead = Videos(pool, deep=deep), deque[tuple[Episode, Indices]]()
         for episode in source.episodes():
             ahead.append((episode, {camera: videos.expect(view) for camera, view in episode.views.items()}))
             if len(ahead) > 2 * workers:
@@ -131,7 +115,7 @@ def examine(
 def _examined(
     episode: Episode, indices: Indices, card: SourceCard, grippers: tuple[GripperSpec, ...], tally: Tally
 ) -> Examined:
-    findings = [*episode.findings, *_check_rows(episode, card)]
+    findings = [*episode.findings, *_check_rows(episode, card), *tally.look(episode)]
     videos: dict[str, tuple[VideoSpan, VideoIndex]] = {}
     pictures: dict[str, tuple[Pictures, PicturesIndex]] = {}
     for camera, view in episode.views.items():
@@ -150,10 +134,14 @@ def _examined(
             if isinstance(view, Pictures) and isinstance(index, PicturesIndex):
                 findings += check_pictures(episode, camera, view, index, card)
                 pictures[camera] = (view, index)
-            elif isinstance(view, VideoSpan) and isinstance(index, VideoIndex):
-                findings += check_video(episode, camera, view, index, card)
+            elif isinstance(view, VideoSpan) and isinstance(index, Watched):
                 to_s = view.to_s if view.to_s is not None else episode.rows.num_rows / card.fps
-                videos[camera] = (replace(view, to_s=to_s), index)
+                span = replace(view, to_s=to_s)
+                findings += check_video(episode, camera, view, index.index, card)
+                findings += check_trial(episode, camera, span, index.trial, index.index.codec, card)
+                if view.to_s is None and len(index.index.times_s) != episode.rows.num_rows:
+                    tally.misfits[camera, episode.source_episode] = len(index.index.times_s)
+                videos[camera] = (span, index.index)
     if episode.rows is None or any(item.severity == "error" for item in findings):
         return Examined(episode=episode, findings=tuple(findings))
     rows, odd = with_open_as_one(canonical(episode.rows), grippers, episode)
@@ -162,17 +150,17 @@ def _examined(
         return Examined(episode=episode, findings=tuple(findings))
     digests = {key: index.span_digest(span.from_s, span.to_s or 0.0, card.fps) for key, (span, index) in videos.items()}
     digests |= {key: index.digest for key, (_, index) in pictures.items()}
-    findings += _repeats(episode, digests, tally)
-    examined = Examined(
+    content_hash = _content_hash(rows, digests, card.fps)
+    findings += tally.repeats(episode.source_episode, content_hash, digests)
+    tally.add(rows)
+    return Examined(
         episode=episode,
         findings=tuple(findings),
         rows=rows,
-        content_hash=_content_hash(rows, digests, card.fps),
+        content_hash=content_hash,
         videos=videos,
         pictures=pictures,
     )
-    tally.add(examined)
-    return examined
 
 
 def _content_hash(rows: pa.Table, digests: Mapping[str, str], fps: float) -> str:
@@ -188,13 +176,3 @@ def _check_rows(episode: Episode, card: SourceCard) -> list[Finding]:
         return list(check_rows(episode, card))
     except ODD as error:
         return [finding("LAKE-062", describe(error), episode=episode.source_episode, file=episode.file)]
-
-
-def _repeats(episode: Episode, digests: Mapping[str, str], tally: Tally) -> list[Finding]:
-    findings = []
-    for camera, digest in digests.items():
-        first = tally.seen.setdefault((camera, digest), episode.source_episode)
-        if first != episode.source_episode:
-            detail = f"also episode {first}'s"
-            findings.append(finding("LAKE-033", detail, episode=episode.source_episode, camera=camera))
-    return findings

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from data_lake import lake_meta
-from data_lake.examine import Examined, Tally, examine
+from data_lake.examine import Examined, examine
 from data_lake.files import replace
 from data_lake.findings import Finding, fold
 from data_lake.fitting import fits, same_embodiment, same_kind
@@ -23,7 +23,9 @@ from data_lake.shelf import Content
 from data_lake.sources import open_source
 from data_lake.sources.episode import Source, VideoSpan, view_name
 from data_lake.specs import IngestSpec
+from data_lake.statistics import Moments
 from data_lake.tables import Manifest, Writer, read_meta
+from data_lake.tally import Tally, add_moments
 from data_lake.video import VideoIndex, index_bytes
 from errors import Transient, UserError
 
@@ -61,7 +63,7 @@ class _Pass:
     tasks: dict[str, int]
     ledger: dict[tuple[int, str], dict[str, Any]]
     tally: Tally = field(default_factory=Tally)
-    new_moments: Tally = field(default_factory=Tally)
+    new_moments: dict[str, Moments] = field(default_factory=dict)
     features: dict[str, Any] = field(default_factory=dict)
     entries: list[dict[str, Any]] = field(default_factory=list)
     added: list[dict[str, Any]] = field(default_factory=list)
@@ -172,7 +174,7 @@ def _append(done: _Pass, examined: Examined, source: Source) -> None:
             "to_s": span.to_s,
         }
     writer.add_frames(frames)
-    done.new_moments.add(examined)
+    add_moments(done.new_moments, rows)
     entry = {
         "episode_index": number,
         "source_episode": episode.source_episode,
@@ -234,7 +236,7 @@ def _commit(done: _Pass, source: Source, spec: IngestSpec, meaning: dict[str, An
     card = source.card
     moments = dict(lake_meta.moments_of(json.loads(done.meta[lake_meta.STATS]))) if done.meta else {}
     dotted = {lake_name(name): name for name in done.features}
-    for name, found in done.new_moments.moments.items():
+    for name, found in done.new_moments.items():
         key = dotted[name]
         moments[key] = moments[key].merged(found) if key in moments else found
     known = lake_meta.read_table(done.meta[lake_meta.EPISODES]) if done.meta else None
@@ -260,7 +262,7 @@ def _commit(done: _Pass, source: Source, spec: IngestSpec, meaning: dict[str, An
 def _written(
     done: _Pass, manifest: Manifest, source: Source, spec: IngestSpec, meaning: dict[str, Any], out_dir: Path
 ) -> Ingested:
-    findings = fold([*source.card.findings, *done.findings, *done.tally.findings()])
+    findings = fold([*source.card.findings, *done.findings, *done.tally.findings(source.card)])
     contents = [(entry["source_episode"], entry["content_hash"]) for entry in done.entries]
     meant = {name: meaning[name] for name in MEANT}
     identity = {"episodes": contents, "meaning": meant, "embodiment": spec.embodiment}

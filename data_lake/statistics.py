@@ -83,6 +83,44 @@ class Statistics:
         }
 
 
+class Thinned:
+    """Every n-th row of all that came, evenly: exact while few, and never more than `limit` numbers in memory."""
+
+    def __init__(self, limit: int = 4_000_000) -> None:
+        self.limit, self.stride, self.count = limit, 1, 0
+        self._pieces: list[np.ndarray] = []
+        self._kept = 0
+
+    def add(self, rows_TD: np.ndarray) -> None:
+        """Rows (T, D), as wide as those before."""
+        piece_TD = np.array(rows_TD[-self.count % self.stride :: self.stride])
+        self.count += len(rows_TD)
+        self._pieces.append(piece_TD)
+        self._kept += piece_TD.size
+        while self._kept > self.limit and len(rows := self.rows()) > 1:
+            self._pieces = [rows[::2].copy()]
+            self._kept = self._pieces[0].size
+            self.stride *= 2
+
+    @property
+    def is_integer(self) -> bool:
+        return self._pieces[0].dtype.kind != "f"
+
+    def rows(self) -> np.ndarray:
+        """Those kept (K, D)."""
+        self._pieces = [np.concatenate(self._pieces)]
+        return self._pieces[0]
+
+    def quantiles(self, *shares: float) -> np.ndarray:
+        """(len(shares), D), linear between neighbours as numpy's default."""
+        return np.quantile(self.rows().astype(np.float64), shares, axis=0)
+
+    def ranks(self, values_D: np.ndarray, slack_D: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Shares (D,), (D,) of rows below `values_D - slack_D`, and of rows up to `values_D + slack_D`."""
+        rows = self.rows()
+        return (rows < values_D - slack_D).mean(axis=0), (rows <= values_D + slack_D).mean(axis=0)
+
+
 def constant_dimensions(summary: dict[str, list[float] | int], tolerance: float = 1e-6) -> list[int]:
     """Dimensions whose 1 % to 99 % range is within `tolerance` of nothing, relative to their size.
 

@@ -70,30 +70,43 @@ def movie_box(file: BinaryIO, num_bytes: int) -> tuple[int, int]:
     return found
 
 
+def sample_entry(movie: bytes) -> tuple[str, int, int]:
+    """(codec, width, height) as the first visual sample entry of a movie box says (ISO/IEC 14496-12, 8.5.2 and
+    12.1.3). Raises VideoUnreadable when there is none."""
+    place = movie.find(b"vmhd")
+    place = movie.find(b"stsd", max(place, 0))
+    entry = movie[place + 12 : place + 12 + 36]  # behind the box's kind, version and flags, and the count
+    if place < 0 or len(entry) < 36:
+        raise VideoUnreadable("no visual sample entry in the movie box")
+    width, height = struct.unpack(">HH", entry[32:36])
+    return entry[4:8].decode("latin-1"), width, height
+
+
 def index_video(path: Path) -> VideoIndex:
     """Demux `path` once. Raises VideoUnreadable when it cannot be demuxed to its end."""
     num_bytes = path.stat().st_size
     with path.open("rb") as file:
-        moov = movie_box(file, num_bytes)
-    return _index(str(path), num_bytes, moov, content_digest(path))
+        offset, size = movie_box(file, num_bytes)
+        file.seek(offset)
+        movie = file.read(size)
+    return _index(str(path), num_bytes, (offset, movie), content_digest(path))
 
 
 def index_bytes(content: bytes) -> VideoIndex:
     """As `index_video`, of an mp4 in memory."""
     file = io.BytesIO(content)
-    moov = movie_box(file, len(content))
+    offset, size = movie_box(file, len(content))
     file.seek(0)
-    return _index(file, len(content), moov, blake3(content).hexdigest())
+    return _index(file, len(content), (offset, content[offset : offset + size]), blake3(content).hexdigest())
 
 
-def _index(file: str | BinaryIO, num_bytes: int, moov: tuple[int, int], digest: str) -> VideoIndex:
+def _index(file: str | BinaryIO, num_bytes: int, moov: tuple[int, bytes], digest: str) -> VideoIndex:
     shown, packets, keys = [], [], []
     try:
         with av.open(file, mode="r") as container:
             if not container.streams.video:
                 raise VideoUnreadable("no video stream")
             stream = container.streams.video[0]
-            codec = stream.codec_context
             for packet in container.demux(stream):
                 if packet.pts is None:
                     continue
@@ -101,7 +114,12 @@ def _index(file: str | BinaryIO, num_bytes: int, moov: tuple[int, int], digest: 
                 packets.append(blake3(packet).digest())
                 if packet.is_keyframe:
                     keys.append((shown[-1], packet.pos or 0))
-            name, height, width = codec.codec.canonical_name, codec.height, codec.width
+            codec = stream.codec_context
+            # PyAV's types do not say it, but a stream without a decoder has no context
+            if codec is None:  # pyright: ignore[reportUnnecessaryComparison]
+                name, width, height = sample_entry(moov[1])
+            else:
+                name, width, height = codec.codec.canonical_name, codec.width, codec.height
     except av.error.FFmpegError as error:
         raise VideoUnreadable(f"the demuxer says: {error.strerror}") from error
     if not shown:
@@ -120,5 +138,5 @@ def _index(file: str | BinaryIO, num_bytes: int, moov: tuple[int, int], digest: 
         shown_at_s=shown_at,
         keyframes=[int(np.searchsorted(times, at - origin)) for at, _ in keys],
         keyframe_bytes=[place for _, place in keys],
-        moov=moov,
+        moov=(moov[0], len(moov[1])),
     )

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from errors import UserError
+from flows.cli_data import app as data
+from flows.options import AsJson, Debug, Home, Lake, Profile, Quiet, Recipe, Set
 from flows.places import places
 from flows.screen import Screen
 
@@ -22,25 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the last line of standard output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Tracebacks.")]
-Lake = Annotated[Path | None, typer.Option("--lake", envvar="VLALOOP_LAKE", help="Data and records. [./lake]")]
-Home = Annotated[
-    Path | None, typer.Option("--home", envvar="VLALOOP_HOME", help="Local state. [.vlaloop beside the lake]")
-]
-Recipe = Annotated[str, typer.Argument(help="tiny, smoke, gr1, a YAML file or module:NAME.")]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="Change a field of the recipe.")]
-Profile = Annotated[
-    str, typer.Option("--profile", help="Where it runs: a name in deployments/profiles, or a YAML file.")
-]
-Read = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="ingest.read.FIELD=VALUE", help="Say what the files do not say of themselves."),
-]
-Dataset = Annotated[str, typer.Argument(help="NAME or NAME@VERSION of a data set of the lake.")]
-Format = Annotated[str, typer.Option("--format", help="Format of the source; auto tells by its layout.")]
+app.add_typer(data)
 
 
 @app.command()
@@ -111,79 +95,6 @@ def show(
     from flows.commands.lake import show as command
 
     raise typer.Exit(command(places(lake, home), ref, Screen(as_json=as_json, quiet=quiet, debug=debug)))
-
-
-@app.command()
-def doctor(
-    source: Annotated[str, typer.Argument(help="A folder of episodes, or a data set of the lake.")],
-    source_format: Format = "auto",
-    changes: Read = None,
-    lake: Lake = None,
-    home: Home = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Check recorded episodes: what is wrong, where, and what mends it."""
-    from flows.commands.episodes import doctor as command
-
-    screen = Screen(as_json=as_json, quiet=quiet, debug=debug)
-    raise typer.Exit(command(places(lake, home), source, source_format, tuple(changes or ()), screen))
-
-
-@app.command()
-def ingest(
-    source: Annotated[Path, typer.Argument(help="A folder of episodes.")],
-    dataset: Annotated[str, typer.Option("--dataset", help="Data set of the lake to append to.")],
-    embodiment: Annotated[str, typer.Option("--embodiment", help="The robot that recorded them.")],
-    source_format: Format = "auto",
-    changes: Read = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail when an episode had to go to quarantine.")] = False,
-    lake: Lake = None,
-    home: Home = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Take recorded episodes into a data set of the lake."""
-    from flows.commands.episodes import ingest as command
-
-    screen = Screen(as_json=as_json, quiet=quiet, debug=debug)
-    reading = (source_format, tuple(changes or ()))
-    raise typer.Exit(command(places(lake, home), source, dataset, embodiment, reading, strict, screen))
-
-
-@app.command()
-def path(
-    dataset: Dataset,
-    lake: Lake = None,
-    home: Home = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Print where LeRobot opens a version of a data set; nothing under that path ever changes."""
-    from flows.commands.publish import path as command
-
-    raise typer.Exit(command(places(lake, home), dataset, Screen(as_json=as_json, quiet=quiet, debug=debug)))
-
-
-@app.command()
-def publish(
-    dataset: Dataset,
-    folder: Annotated[Path, typer.Argument(help="The folder to write; it must not exist.")],
-    form: Annotated[str, typer.Option("--as", help="Version of the LeRobot format: v3.0 or v2.1.")],
-    lake: Lake = None,
-    home: Home = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Write a version of a data set as a LeRobot folder."""
-    from flows.commands.publish import publish as command
-
-    screen = Screen(as_json=as_json, quiet=quiet, debug=debug)
-    raise typer.Exit(command(places(lake, home), dataset, folder, form, screen))
 
 
 @app.command()

@@ -55,7 +55,8 @@ class Episode:
     rows: a row per frame under the source's column names, with `task` (the row's instruction, "" for none);
     None when they cannot be read, and then `findings` say why. instruction: that of the first row. views: by
     the camera's key; an episode may lack some. file: of the rows, relative to the source. length: as the
-    metadata declare it. extra: what the source says of the episode beside (seed, success).
+    metadata declare it. extra: what the source says of the episode beside (seed, success). statistics: what it
+    states of the episode's rows: column to `mean`, `std`, `min`, `max`, `count`, `q01`, …
     """
 
     source_episode: int
@@ -65,6 +66,7 @@ class Episode:
     file: str | None = None
     length: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    statistics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
 
@@ -72,7 +74,8 @@ class Episode:
 class SourceCard:
     """What a source declares of all its episodes. cameras: keys that have files. declared: what its recorder
     wrote beside the format, by_format: what the format itself settles (colour_order, …: see `meaning_of`).
-    findings: about the source as a whole."""
+    statistics: as an episode's, over all rows. splits: the episode numbers of each. findings: about the source
+    as a whole."""
 
     root: Path
     format: str
@@ -85,6 +88,8 @@ class SourceCard:
     instruction_source: str
     declared: Mapping[str, Any] = field(default_factory=dict)
     by_format: Mapping[str, Any] = field(default_factory=dict)
+    statistics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    splits: Mapping[str, range] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
     def relative(self, path: Path) -> str:

@@ -17,6 +17,7 @@ ODD = (AttributeError, KeyError, TypeError, ValueError, OverflowError, pa.ArrowE
 """What Python and Arrow raise when a value is not of the expected form."""
 
 LFS_MARK = b"version https://git-lfs"
+PAGE_MARKS = (b"<!doctype", b"<html", b"<?xml", b"<error")
 PARQUET_MARK = b"PAR1"
 
 
@@ -36,12 +37,16 @@ def natural(path: Path) -> tuple[list[str | int], str]:
 
 
 def ensure_present(path: Path, missing: str) -> None:
-    """Raises Unreadable: `missing` (a code) when there is no such file, LAKE-008 when it is an LFS pointer."""
+    """Raises Unreadable: `missing` (a code) when there is no such file, LAKE-008 when it is an LFS pointer,
+    LAKE-141 when a server's answer in HTML or XML was stored in its place."""
     if not path.is_file():
         raise Unreadable(missing)
     with path.open("rb") as file:
-        if file.read(len(LFS_MARK)) == LFS_MARK:
-            raise Unreadable("LAKE-008", f"{path.stat().st_size} bytes of pointer text")
+        head = file.read(64)
+    if head.startswith(LFS_MARK):
+        raise Unreadable("LAKE-008", f"{path.stat().st_size} bytes of pointer text")
+    if head.lstrip().lower().startswith(PAGE_MARKS):
+        raise Unreadable("LAKE-141", f"it begins with {head.decode(errors='replace').strip()[:24]!r}")
 
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
@@ -117,11 +122,14 @@ def read_meta_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
         raise unreadable_meta(path, f"broken ({error.code}: {error.detail})") from error
 
 
+_IN_ITS_PLACE = {"LAKE-008": "a Git LFS pointer", "LAKE-141": "a web page"}
+
+
 def _ensure_meta(path: Path) -> None:
     try:
         ensure_present(path, "LAKE-004")
     except Unreadable as error:
-        raise unreadable_meta(path, "a Git LFS pointer" if error.code == "LAKE-008" else "missing") from error
+        raise unreadable_meta(path, _IN_ITS_PLACE.get(error.code, "missing")) from error
 
 
 def unreadable_meta(path: Path, why: str) -> UserError:

@@ -21,7 +21,7 @@ from data_lake.sources.files import (
     well_formed,
 )
 from data_lake.sources.instructions import Vocabulary, instruct, language_columns
-from data_lake.sources.lerobot_meta import metadata_findings
+from data_lake.sources.lerobot_meta import facts, metadata_findings, splits_of, stated_statistics
 from data_lake.sources.lerobot_v2 import list_v2
 from data_lake.sources.lerobot_v3 import list_v3
 from data_lake.sources.listing import Listed, Listing, cameras_of
@@ -48,7 +48,10 @@ class LeRobotFolder:
         self._open: JointFile | None = None
         with well_formed(path / "meta/info.json"):
             features = {key: _feature(value) for key, value in info["features"].items()}
-            odd = metadata_findings(path, info, version, self._listing)
+            stated = None if version == "v2.1" else stated_statistics(path)  # v2.1 states them by episode
+            odd = metadata_findings(path, info, version, self._listing, stated)
+            splits = splits_of(info)
+            self.facts = facts(info, version, self._listing)
         self._card = SourceCard(
             root=path,
             format=self.FORMAT,
@@ -61,6 +64,8 @@ class LeRobotFolder:
             instruction_source=next(iter(language_columns(annotations)), "task_index"),
             declared=info["vlaloop"],
             by_format={"colour_order": "rgb", "image_orientation": "upright"},  # what a player shows
+            statistics=stated or {},
+            splits=splits,
             findings=(*findings, *self._listing.findings, *odd),
         )
 
@@ -111,6 +116,7 @@ class LeRobotFolder:
             file=file,
             length=listed.length,
             extra=listed.extra,
+            statistics=listed.statistics,
             findings=tuple(findings),
         )
 

@@ -32,7 +32,8 @@ def list_v2(root: Path, info: Mapping[str, Any]) -> Listing:
     with well_formed(root / "meta/info.json"):
         places = _Places(root, info, data, videos)
     with well_formed(root / "meta/episodes.jsonl"):
-        listed = tuple(_listed(entry, places, cameras) for entry in entries)
+        stated = _stated(root)
+        listed = tuple(_listed(entry, places, cameras, stated) for entry in entries)
     findings = [finding("LAKE-045", f"{key}", camera=key) for key in declared if key not in videos]
     findings += places.wrong_templates(entries, cameras)
     numbers = {entry["episode_index"] for entry in entries}
@@ -51,6 +52,15 @@ def _episode_entries(root: Path) -> list[dict[str, Any]]:
             raise unreadable_meta(path, f"without an episode_index in entry {number}")
         entries.append(line)
     return sorted(entries, key=lambda entry: entry["episode_index"])
+
+
+def _stated(root: Path) -> dict[int, dict[str, Any]] | None:
+    """Statistics by episode, where the source has them (v2.1)."""
+    path = root / "meta/episodes_stats.jsonl"
+    if not path.is_file():
+        return None
+    with well_formed(path):
+        return {int(line["episode_index"]): dict(line["stats"]) for line in read_meta_lines(path)}
 
 
 def _by_number(folder: Path, pattern: str) -> dict[int, Path]:
@@ -109,7 +119,9 @@ class _Places:
         return findings
 
 
-def _listed(entry: Mapping[str, Any], places: _Places, cameras: tuple[str, ...]) -> Listed:
+def _listed(
+    entry: Mapping[str, Any], places: _Places, cameras: tuple[str, ...], stated: dict[int, dict[str, Any]] | None
+) -> Listed:
     episode = int(entry["episode_index"])
     views, findings = {}, []
     for key in cameras:
@@ -118,6 +130,8 @@ def _listed(entry: Mapping[str, Any], places: _Places, cameras: tuple[str, ...])
             findings.append(finding("LAKE-010", episode=episode, camera=key))
         else:
             views[key] = VideoSpan(path=path, from_s=0.0, to_s=None)
+    if stated is not None and episode not in stated:
+        findings.append(finding("LAKE-053", "none of this episode", episode=episode, file="meta/episodes_stats.jsonl"))
     known = {"episode_index", "tasks", "length"}
     length = entry.get("length", entry.get("num_frames"))
     return Listed(
@@ -127,5 +141,6 @@ def _listed(entry: Mapping[str, Any], places: _Places, cameras: tuple[str, ...])
         data=places.rows_file(episode),
         views=views,
         extra={key: value for key, value in entry.items() if key not in known},
+        statistics=(stated or {}).get(episode, {}),
         findings=tuple(findings),
     )

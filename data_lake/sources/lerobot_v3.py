@@ -22,7 +22,8 @@ def list_v3(root: Path, info: Mapping[str, Any], has_video: Callable[[Path], boo
     """has_video: whether the source has the mp4 that this path names. Raises UserError LAKE-004 when the tables under
     meta/ cannot be read."""
     with well_formed(root / "meta/episodes"):
-        entries = _episode_entries(root)
+        pictures = [key for dtype in ("image", "video") for key in cameras_of(info["features"], dtype)]
+        entries = _episode_entries(root, tuple(f"stats/{key}/" for key in pictures))
         declared = cameras_of(info["features"], "video")
         spans = {key: _spans(root, info, entries, key) for key in declared}
         cameras = tuple(key for key in declared if any(has_video(span.path) for span in spans[key].values()))
@@ -39,13 +40,14 @@ def list_v3(root: Path, info: Mapping[str, Any], has_video: Callable[[Path], boo
     return Listing(episodes=tuple(listed), tasks=_tasks(root), cameras=cameras, findings=tuple(findings))
 
 
-def _episode_entries(root: Path) -> list[dict[str, Any]]:
+def _episode_entries(root: Path, pictures: tuple[str, ...]) -> list[dict[str, Any]]:
+    """pictures: how columns begin that nobody asks for."""
     tables = []
     for path in sorted((root / "meta/episodes").rglob("*.parquet")):
         table = read_meta_parquet(path)
         if "episode_index" not in table.column_names:
             raise unreadable_meta(path, "without a column episode_index")
-        tables.append(table.select([name for name in table.column_names if not name.startswith("stats/")]))
+        tables.append(table.drop_columns([name for name in table.column_names if name.startswith(pictures)]))
     entries = pa.concat_tables(tables, promote_options="permissive").to_pylist()
     return sorted(entries, key=lambda entry: entry["episode_index"])
 
@@ -119,8 +121,19 @@ def _listed(
         data=root / filled if filled else None,
         views=views,
         extra={key: value for key, value in entry.items() if key not in _KNOWN and not key.startswith(_PARTS)},
+        statistics=_stated(entry),
         findings=tuple(shared),
     )
+
+
+def _stated(entry: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Of columns `stats/<feature>/<statistic>`."""
+    stated: dict[str, dict[str, Any]] = {}
+    for key, value in entry.items():
+        if key.startswith("stats/") and value is not None:
+            feature, _, statistic = key.removeprefix("stats/").rpartition("/")
+            stated.setdefault(feature, {})[statistic] = value
+    return stated
 
 
 def _tiling(entries: list[dict[str, Any]]) -> list[Finding]:

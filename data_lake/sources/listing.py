@@ -22,6 +22,7 @@ class Listed:
     data: Path | None
     views: Mapping[str, VideoSpan]
     extra: Mapping[str, Any] = field(default_factory=dict)
+    statistics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
 

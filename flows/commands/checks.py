@@ -16,7 +16,7 @@ from flows.places import ROOT, Places
 from flows.screen import DONE, FAILED, Screen
 
 ALL_RESULT = ROOT / "benchmarks" / "results" / "test-all.json"
-NO_BENCH = ("__init__", "reporting", "peer", "recordings")
+NO_BENCH = ("__init__", "doctor_cases", "peer", "recordings", "reporting")
 
 
 def test(everything: bool, arguments: list[str], screen: Screen) -> int:
@@ -47,6 +47,8 @@ def bench(where: Places, name: str, screen: Screen) -> int:
         raise UserError("CLI-006", f"no benchmark {name!r}", next_step=f"known: {', '.join(known)}")
     screen.line(f"bench {name}: may take minutes; raw samples go to benchmarks/results")
     found = pkgutil.resolve_name(f"benchmarks.{name.replace('-', '_')}:main")(where.lake, where.home)
+    for line in found.pop("lines", ()):
+        screen.line(line)
     for target in found["targets"]:
         mark = "met" if target["met"] else "NOT met"
         value = "–" if target["value"] is None else f"{target['value']:.4g}"

@@ -16,20 +16,32 @@ from flows.recipe import read_spec
 from flows.screen import DONE, FAILED, Screen
 
 SHOWN_FINDINGS = 40
+Reading = tuple[str, tuple[str, ...]]  # format, `ingest.read.…` settings
+SHOWN_TASKS = 8
 
 
-def doctor(where: Places, source: str, source_format: str, changes: tuple[str, ...], screen: Screen) -> int:
-    """Check a source folder, or a data set of the lake by its name. 1 when there is an error."""
+def doctor(
+    where: Places, source: str, reading: Reading, screen: Screen, *, deep: bool = False, repair: bool = False
+) -> int:
+    """Check a source folder, or a data set of the lake by its name. 1 when there is an error.
+
+    deep: decode every frame. repair: first mend the folder's metadata where its rows prove what is right.
+    """
     from data_lake.doctor import doctor as examine
 
-    screen.line(f"checking {source}: layout, metadata, every row, every video")
-    found = examine(source, read_spec(changes), lake=where.lake, source_format=source_format)
+    repaired = _repair(Path(source), screen) if repair else None
+    screen.line(f"checking {source}: layout, metadata, every row, every video{' frame' if deep else ''}")
+    found = examine(source, read_spec(reading[1]), lake=where.lake, source_format=reading[0], deep=deep)
+    if repaired is not None:
+        found["repaired"] = repaired
     show_findings(found["findings"], screen.line)
     counts = found["episodes"]
     screen.line(
         f"{found['format']} {found['version']} · in {counts['in']} = ok {counts['ok']}"
         f" + quarantined {counts['quarantined']} · {len(found['findings'])} findings"
     )
+    for text, number in sorted(found["tasks"].items(), key=lambda item: -item[1])[:SHOWN_TASKS]:
+        screen.line(f"  {number:>6} × {text or '(no instruction)'}")
     if fix := _commonest_fix(found["findings"]):
         screen.line(f"  next: {fix}")
     if counts["ok"] and found["format"] != "lake":
@@ -38,19 +50,28 @@ def doctor(where: Places, source: str, source_format: str, changes: tuple[str, .
     return FAILED if any(finding["severity"] == "error" for finding in found["findings"]) else DONE
 
 
+def _repair(source: Path, screen: Screen) -> list[dict[str, Any]]:
+    from data_lake.repair import repair
+
+    changes = repair(source)
+    for change in changes:
+        screen.line(f"  repaired {change}")
+    screen.line(
+        f"{len(changes)} repairs" + (" · the metadata before lie beside, meta.before-repair-*" if changes else "")
+    )
+    return [asdict(change) for change in changes]
+
+
 def ingest(
     where: Places,
     source: Path,
     dataset: str,
     embodiment: str,
-    reading: tuple[str, tuple[str, ...]],
+    reading: Reading,
     strict: bool,
     screen: Screen,
 ) -> int:
-    """Take the episodes of a folder into a lake data set; what is there already is not taken twice.
-
-    reading: the format, and `ingest.read.…` settings.
-    """
+    """Take the episodes of a folder into a lake data set; what is there already is not taken twice."""
     from data_lake.sources.snapshot import snapshot
     from data_lake.specs import IngestSpec
     from flows.follow import Board, LiveView, PlainView

@@ -1,7 +1,7 @@
 """Small LeRobot folders written for tests: v2.1 and v3.0 of the same rows and the same H.264 packets."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -92,16 +92,36 @@ def info_of(version: str, lengths: Sequence[int], cameras: Sequence[str], fps: i
     }
 
 
-STATS = {key: {"mean": [0.0], "std": [1.0], "min": [0.0], "max": [1.0], "count": [1]} for key in ("action",)}
+QUANTILES = {"q01": 0.01, "q10": 0.1, "q50": 0.5, "q90": 0.9, "q99": 0.99}
 
 
-def write_v2(root: Path, lengths: Sequence[int] = (8, 12, 10), cameras: Sequence[str] = (CAMERA,)) -> Path:
-    """LeRobot v2.1: one parquet and one mp4 per episode and camera."""
+def stats_of(table: pa.Table, quantiles: bool = False) -> dict[str, dict[str, list[float]]]:
+    """What LeRobot writes of rows: v2.1 without quantiles."""
+    stats = {}
+    for name in table.column_names:
+        rows = np.array(table[name].to_pylist(), np.float64).reshape(table.num_rows, -1)
+        found = {"min": rows.min(0), "max": rows.max(0), "mean": rows.mean(0), "std": rows.std(0)}
+        if quantiles:
+            found |= {key: np.quantile(rows, share, axis=0) for key, share in QUANTILES.items()}
+        stats[name] = {key: value.tolist() for key, value in found.items()} | {"count": [table.num_rows]}
+    return stats
+
+
+def write_v2(
+    root: Path,
+    lengths: Sequence[int] = (8, 12, 10),
+    cameras: Sequence[str] = (CAMERA,),
+    rows: Callable[[int, int, int], pa.Table] = rows_of,
+) -> Path:
+    """LeRobot v2.1: one parquet and one mp4 per episode and camera. rows: of (episode, length, first index)."""
     (root / "meta").mkdir(parents=True)
     (root / "data/chunk-000").mkdir(parents=True)
+    stats: list[dict[str, Any]] = []
     first = 0
     for episode, length in enumerate(lengths):
-        pq.write_table(rows_of(episode, length, first), root / f"data/chunk-000/episode_{episode:06d}.parquet")
+        table = rows(episode, length, first)
+        pq.write_table(table, root / f"data/chunk-000/episode_{episode:06d}.parquet")
+        stats.append({"episode_index": episode, "stats": stats_of(table)})
         first += length
         for number, key in enumerate(cameras):
             frames = [colour(episode + 3 * number, frame) for frame in range(length)]
@@ -116,7 +136,7 @@ def write_v2(root: Path, lengths: Sequence[int] = (8, 12, 10), cameras: Sequence
     write_lines(root / "meta/tasks.jsonl", [{"task_index": n, "task": task} for n, task in enumerate(TASKS)])
     listed = [{"episode_index": n, "tasks": [TASKS[n % 2]], "length": length} for n, length in enumerate(lengths)]
     write_lines(root / "meta/episodes.jsonl", listed)
-    write_lines(root / "meta/episodes_stats.jsonl", [{"episode_index": n, "stats": {}} for n in range(len(lengths))])
+    write_lines(root / "meta/episodes_stats.jsonl", stats)
     return root
 
 
@@ -151,7 +171,8 @@ def write_v3(
     (root / "meta/episodes/chunk-000").mkdir(parents=True)
     (root / "data/chunk-000").mkdir(parents=True)
     starts = np.cumsum([0, *lengths])
-    tables = [rows_of(episode, length, int(starts[episode])) for episode, length in enumerate(lengths)]
+    numbers = range(len(lengths))
+    tables = [pq.read_table(source / f"data/chunk-000/episode_{number:06d}.parquet") for number in numbers]
     pq.write_table(pa.concat_tables(tables), root / "data/chunk-000/file-000.parquet")
     columns: dict[str, list[Any]] = {
         "episode_index": list(range(len(lengths))),
@@ -168,6 +189,9 @@ def write_v3(
         parts = [source / f"videos/chunk-000/{key}/episode_{episode:06d}.mp4" for episode in there]
         join_videos(root / f"videos/{key}/chunk-000/file-000.mp4", parts, [lengths[episode] for episode in there])
         columns |= span_columns(key, lengths, there)
+    stats = [stats_of(table, quantiles=True) for table in tables]
+    for name, found in stats[0].items():
+        columns |= {f"stats/{name}/{key}": [each[name][key] for each in stats] for key in found}
     pq.write_table(pa.table(columns), root / "meta/episodes/chunk-000/file-000.parquet")
     pq.write_table(pa.table({"task_index": [0, 1], "task": list(TASKS)}), root / "meta/tasks.parquet")
     info = info_of("v3.0", lengths, cameras) | {
@@ -177,7 +201,7 @@ def write_v3(
     if declared:
         info["vlaloop"] = declared
     (root / "meta/info.json").write_text(json.dumps(info))
-    (root / "meta/stats.json").write_text(json.dumps(STATS))
+    (root / "meta/stats.json").write_text(json.dumps(stats_of(pa.concat_tables(tables), quantiles=True)))
     return root
 
 

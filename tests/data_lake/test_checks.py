@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from data_lake.checks import check_rows, check_video
+from data_lake.checks import check_rows, check_trial, check_video
 from data_lake.sources.episode import Episode, Feature, SourceCard, VideoSpan
+from data_lake.trial import Trial
 from data_lake.video import VideoIndex
 from tests.data_lake.recordings import FPS, rows_of
 
@@ -161,3 +162,22 @@ def test_a_row_after_the_last_frame() -> None:
         Episode(source_episode=0, rows=rows, length=5), "front", span, index([0, 0.1, 0.2, 0.3, 0.4]), CARD
     )
     assert [(item.code, item.row, item.severity) for item in found] == [("LAKE-048", 4, "warning")]
+
+
+def test_frames_that_cannot_be_decoded_belong_to_their_episode() -> None:
+    """A broken frame at 2.1 s of a file is row 1 of the episode from 2.0 s, and nobody else's."""
+    trial = Trial(broken_s=(2.1, 2.3), told="no")
+    for number, from_s, expected in ((0, 1.5, []), (1, 2.0, [("LAKE-153", 1, 1)]), (2, 2.5, [])):
+        episode = Episode(source_episode=number, rows=rows_of(number, 5, 0))
+        span = VideoSpan(path=Path("/source/a.mp4"), from_s=from_s, to_s=from_s + 0.5)
+        found = check_trial(episode, "front", span, trial, "h264", CARD)
+        assert [(item.code, item.episode, item.row) for item in found] == expected
+
+
+def test_an_absent_decoder_is_about_the_camera_not_the_episode() -> None:
+    episode = Episode(source_episode=0, rows=rows_of(0, 5, 0))
+    span = VideoSpan(path=Path("/source/a.mp4"), from_s=0.0, to_s=0.5)
+    assert check_trial(episode, "front", span, None, "av1", CARD) == []
+    (found,) = check_trial(episode, "front", span, Trial(absent="decoder av1: Function not implemented"), "av1", CARD)
+    assert (found.code, found.severity, found.episode, found.camera) == ("LAKE-152", "warning", None, "front")
+    assert "av1: decoder av1: Function not implemented" in found.message

@@ -41,10 +41,11 @@ def codes(answer: dict[str, Any]) -> list[str]:
 def test_a_sound_source(v2: Path) -> None:
     change_info(v2, total_videos=1)
     answer = doctor(str(v2))
-    assert answer.keys() == {"source", "format", "version", "episodes", "findings"}
+    assert answer.keys() == {"source", "format", "version", "episodes", "tasks", "findings"}
     assert (answer["source"], answer["format"], answer["version"]) == (str(v2), "lerobot", "v2.1")
     assert answer["episodes"] == {"in": 3, "ok": 3, "quarantined": 0}
-    assert codes(answer) == ["LAKE-041", "LAKE-052"]
+    assert answer["tasks"] == {"push the cube": 2, "lift the cube": 1}
+    assert codes(answer) == ["LAKE-041", "LAKE-052", "LAKE-143"]
     assert all(item.keys() == KEYS for item in answer["findings"])
     assert json.loads(json.dumps(answer)) == answer
 

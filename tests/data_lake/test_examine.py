@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from data_lake.examine import Examined, Tally, examine
+from data_lake.examine import Examined, examine
 from data_lake.sources import open_source
+from data_lake.tally import Tally
 from tests.data_lake.recordings import CAMERA, change_rows, write_v2
 
 
@@ -49,7 +50,9 @@ def test_the_same_video_twice_is_said(source: Path) -> None:
 def test_dimensions_that_never_change(source: Path) -> None:
     tally = Tally()
     all_of(source, tally=tally)
-    assert [item.message.split(": ")[1] for item in tally.findings()] == ["1 of 3 in observation_state (2)"]
+    assert [item.message.split(": ")[1] for item in tally.findings(open_source(source).card)] == [
+        "1 of 3 in observation_state (2)"
+    ]
 
 
 def test_check_is_called_between_episodes(source: Path) -> None:

@@ -25,6 +25,8 @@ def source(tmp_path: Path) -> Source:
         ({}, {"observation.state": STATE}),
         ({"observation.state": STATE}, {"observation.state": {**STATE, "names": ["x", "y", "z"]}}),
         ({"observation.state": STATE, "top": VIDEO}, {"observation.state": STATE}),
+        # D13: what recorders add without meaning
+        ({"observation.state": {**STATE, "fps": 10, "info": None}}, {"observation.state": {**STATE, "video_info": {}}}),
     ],
 )
 def test_the_same_kind(held: dict[str, object], new: dict[str, object], source: Source) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_lake.statistics import Statistics, constant_dimensions
+from data_lake.statistics import Statistics, Thinned, constant_dimensions
 
 pieces = st.lists(
     st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(-1, 1)), min_size=1, max_size=20), min_size=1, max_size=6
@@ -56,3 +56,24 @@ def test_float32_rows_are_summed_in_float64() -> None:
 def test_constant_dimensions_are_found() -> None:
     rows = np.stack([np.arange(100.0), np.full(100, 1.569), np.full(100, -3.0)], axis=1)
     assert constant_dimensions(Statistics.of(rows).as_json()) == [1, 2]
+
+
+@given(lengths=st.lists(st.integers(1, 30), min_size=1, max_size=12), limit=st.integers(1, 60))
+def test_thinned_rows_lie_evenly_over_all(lengths: list[int], limit: int) -> None:
+    thinned, place = Thinned(limit), 0
+    for length in lengths:
+        thinned.add(np.stack([np.arange(place, place + length), np.zeros(length)], axis=1))
+        place += length
+    assert thinned.rows()[:, 0].tolist() == list(range(0, place, thinned.stride))
+    assert thinned.count == place
+    assert thinned.rows().size <= max(limit, 2)
+    assert thinned.stride == 1 or 2 * place > limit
+
+
+def test_ranks_count_what_lies_below() -> None:
+    thinned = Thinned()
+    thinned.add(np.array([[0.0], [1.0], [1.0], [2.0]]))
+    below, up_to = thinned.ranks(np.array([1.0]), np.zeros(1))
+    assert (below.tolist(), up_to.tolist()) == ([0.25], [0.75])
+    below, up_to = thinned.ranks(np.array([1.0]), np.ones(1))
+    assert (below.tolist(), up_to.tolist()) == ([0.0], [1.0])

@@ -1,0 +1,35 @@
+"""Which data sets of a lake hold which content: by hash, so that the same episode is known under any number."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from data_lake import lake_meta
+from data_lake.findings import Finding, finding
+from data_lake.tables import read_manifest, read_meta
+from errors import UserError
+
+Lineage = dict[str, list[tuple[str, int]]]
+"""Content hash to (data set, episode there)."""
+
+
+def lineage(lake: Path) -> Lineage:
+    """Of the newest version of every data set. One that cannot be read is left out: it has a doctor of its own."""
+    held: Lineage = {}
+    for folder in sorted((lake / "datasets").glob("*/manifests")):
+        with suppress(UserError):
+            manifest = read_manifest(folder.parent)
+            if manifest is None:
+                continue
+            episodes = lake_meta.read_table(read_meta(folder.parent, manifest)[lake_meta.EPISODES])
+            columns = (episodes["content_hash"].to_pylist(), episodes["episode_index"].to_pylist())
+            for content, number in zip(*columns, strict=True):
+                held.setdefault(content, []).append((folder.parent.name, number))
+    return held
+
+
+def elsewhere(episode: int, places: Sequence[tuple[str, int]]) -> Iterator[Finding]:
+    """LAKE-148 where there are any."""
+    if places:
+        named = ", ".join(f"episode {number} of {name}" for name, number in places[:3])
+        yield finding("LAKE-148", named + (", …" if len(places) > 3 else ""), episode=episode)
