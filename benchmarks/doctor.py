@@ -1,10 +1,8 @@
 """What a doctor of recordings finds: broken and sound folders of doctor_cases.toml, ours beside two other doctors.
 
-`caught`: share of the broken ones for which every expected finding was made, at its severity and place.
-`false_alarms`: errors and warnings about the clean ones. `unexpected`: about the broken ones, what nobody broke.
-The others run where VLALOOP_PEERS names the Python beside which `lerobot-doctor` and `lerobot-lance-doctor` are;
-they are judged by the words of their warnings and failures alone (`peers` of a case); "alarm" about a clean set may
-be an opinion, such as that episodes of 30 rows are short. lerobot-lance-doctor reads v3.0 only.
+`caught`: share of the broken ones with every expected finding, at its severity and place. `false_alarms`: errors and
+warnings about clean ones; `unexpected`: about broken ones, what nobody broke. The others run where VLALOOP_PEERS
+names the Python beside which they are.
 """
 
 import json
@@ -35,7 +33,11 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Peer:
-    """Another doctor. complaints: of what it printed, the warnings and failures. reads: versions of the layout."""
+    """Another doctor, judged by the words of its warnings and failures alone (`peers` of a case). An alarm about a
+    clean set may be an opinion, such as that episodes of 30 rows are short.
+
+    complaints: of what it printed, the warnings and failures. reads: versions of the layout.
+    """
 
     arguments: Callable[[Path], list[str]]
     complaints: Callable[[str, str], list[str]]
