@@ -1,10 +1,7 @@
 """What a doctor of recordings finds: broken and sound folders of doctor_cases.toml, ours beside two other doctors.
 
-`caught`: share of the broken ones for which every expected finding was made, at its severity and place.
-`false_alarms`: errors and warnings about the clean ones. `unexpected`: about the broken ones, what nobody broke.
-The others run where VLALOOP_PEERS names the Python beside which `lerobot-doctor` and `lerobot-lance-doctor` are;
-they are judged by the words of their warnings and failures alone (`peers` of a case); "alarm" about a clean set may
-be an opinion, such as that episodes of 30 rows are short. lerobot-lance-doctor reads v3.0 only.
+`caught`: share of the broken ones with every expected finding, at its severity and place. `false_alarms`: errors and
+warnings about clean ones; `unexpected`: about broken ones. The others run where there is a peers' environment.
 """
 
 import json
@@ -19,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import doctor_cases
+from benchmarks.peer import peers_python
 from benchmarks.reporting import Target, result
 from data_lake.doctor import doctor
 from data_lake.ingest import ingest_source
@@ -35,7 +33,11 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Peer:
-    """Another doctor. complaints: of what it printed, the warnings and failures. reads: versions of the layout."""
+    """Another doctor, judged by the words of its warnings and failures alone (`peers` of a case). An alarm about a
+    clean set may be an opinion, such as that episodes of 30 rows are short.
+
+    complaints: of what it printed, the warnings and failures. reads: versions of the layout.
+    """
 
     arguments: Callable[[Path], list[str]]
     complaints: Callable[[str, str], list[str]]
@@ -180,7 +182,7 @@ def judged(case: Case, answer: Mapping[str, Any]) -> tuple[list[str], list[str]]
 
 def ask_peers(case: Case, source: Path, version: str) -> tuple[dict[str, str], dict[str, list[str]]]:
     """What the other doctors named, and their complaints."""
-    python = os.environ.get("VLALOOP_PEERS")
+    python = peers_python()
     if python is None:
         return dict.fromkeys(PEERS, "not run"), {}
     marks: dict[str, str] = {}
@@ -197,8 +199,8 @@ def ask_peers(case: Case, source: Path, version: str) -> tuple[dict[str, str], d
     return marks, raw
 
 
-def _complaints(name: str, peer: Peer, source: Path, python: str) -> list[str]:
-    command = [str(Path(python).with_name(name)), *peer.arguments(source)]
+def _complaints(name: str, peer: Peer, source: Path, python: Path) -> list[str]:
+    command = [str(python.with_name(name)), *peer.arguments(source)]
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "NO_COLOR": "1"}
     try:
         ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)

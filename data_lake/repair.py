@@ -74,7 +74,7 @@ def repair(root: Path) -> list[Change]:
         _episode_tables(root, truth, draft)
     else:
         _episode_lines(root, truth, draft)
-    _info(root, source, truth, draft)
+    _totals(root, source, truth, draft)
     _statistics(root, source, truth, draft)
     if draft.changes:
         _put(root, draft)
@@ -160,7 +160,7 @@ def _begins(root: Path) -> dict[int, int]:
     return begins
 
 
-def _info(root: Path, source: LeRobotFolder, truth: Truth, draft: Draft) -> None:
+def _totals(root: Path, source: LeRobotFolder, truth: Truth, draft: Draft) -> None:
     """Version, totals and the ends of splits. Totals of rows need every episode's rows."""
     info = read_meta_json(root / "meta" / INFO)
     named = info.get("codebase_version")

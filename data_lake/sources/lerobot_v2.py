@@ -60,7 +60,10 @@ def _stated(root: Path) -> dict[int, dict[str, Any]] | None:
     if not path.is_file():
         return None
     with well_formed(path):
-        return {int(line["episode_index"]): dict(line["stats"]) for line in read_meta_lines(path)}
+        return {
+            int(line["episode_index"]): {key: dict(value) for key, value in line["stats"].items()}
+            for line in read_meta_lines(path)
+        }
 
 
 def _by_number(folder: Path, pattern: str) -> dict[int, Path]:

@@ -1,4 +1,4 @@
-"""LeRobot's and LanceDB's own readers on what the lake gives out; runs where VLALOOP_PEERS names their python."""
+"""LeRobot's and LanceDB's own readers on what the lake gives out; runs where there is a peers' environment."""
 
 import json
 import os
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.peer import MAKE_IT, peers_python
 from data_lake.examine import Tally, examine
 from data_lake.exports import publish_folder
 from data_lake.published import publish_lance
@@ -25,10 +26,10 @@ OFFLINE = {**os.environ, "HF_HUB_OFFLINE": "1"}
 
 @pytest.fixture(scope="module")
 def peers() -> Path:
-    python = os.environ.get("VLALOOP_PEERS")
-    if not python:
-        pytest.skip("VLALOOP_PEERS names no python with LeRobot 0.6.1 and lerobot-lancedb 0.3.1")
-    return Path(python)
+    python = peers_python()
+    if python is None:
+        pytest.skip(MAKE_IT)
+    return python
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from flows.recipe import load
 from flows.screen import Screen
 from tasks.launchers import Job
 from tasks.train import Submitted
-from tests.data_lake.recordings import write_v2
+from tests.data_lake.recordings import change_info, write_v2
 from tests.data_lake.seen import ingest
 from tests.tasks import fabricated
 from tests.tasks.test_launchers import LAUNCHER as SHELL
@@ -200,6 +200,23 @@ def test_what_readers_should_know_is_beside_the_path(tmp_path: Path, capsys: Cap
     shown = capsys.readouterr()
     assert shown.out == f"{tmp_path / 'lake/datasets/cart/published/000001'}\n"
     assert "LAKE-131" in shown.err
+
+
+def test_doctor_repairs_what_the_rows_prove(tmp_path: Path, capsys: Captured) -> None:
+    source = write_v2(tmp_path / "source")
+    change_info(source, total_videos=7, total_frames=1)
+    arguments = ["doctor", str(source), "--repair", "--deep", "--json", "--lake", str(tmp_path / "lake")]
+    assert main(arguments) == 0
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    assert {item["what"]: (item["was"], item["now"]) for item in found["repaired"]} == {
+        "total_videos": (7, 3),
+        "total_frames": (1, 30),
+    }
+    assert not {"LAKE-041", "LAKE-054"} & {item["code"] for item in found["findings"]}
+    assert "repaired meta/info.json total_videos: 7 -> 3" in shown.err and "× push the cube" in shown.err
+    assert main(arguments) == 0 and json.loads(capsys.readouterr().out)["repaired"] == []
+    assert main(["doctor", str(tmp_path), "--repair"]) == 1 and "LAKE-154" in capsys.readouterr().err
 
 
 def test_gc_says_and_then_does(finished: Path, tmp_path: Path, capsys: Captured) -> None:

@@ -9,7 +9,6 @@ import pytest
 from data_lake.sources.episode import Episode
 from data_lake.sources.lerobot import LeRobotFolder
 from data_lake.specs import ReadSpec
-from errors import UserError
 from tests.data_lake.recordings import (
     CAMERA,
     FPS,
@@ -18,7 +17,6 @@ from tests.data_lake.recordings import (
     change_episodes,
     change_info,
     change_rows,
-    write_lines,
     write_v2,
     write_v3,
 )
@@ -243,70 +241,3 @@ def test_instructions_of_any_kind(task: str, v2: Path) -> None:
     expected = {0: "LAKE-024", 10_000_000: "LAKE-030"}.get(len(task))
     assert codes_of(v2, 0) == ([expected] if expected else [])
     assert by_number(v2)[0].instruction == ("" if expected == "LAKE-030" else task)
-
-
-@pytest.mark.parametrize(
-    ("file", "content"),
-    [
-        ("info.json", None),
-        ("info.json", "{"),
-        ("info.json", "[" * 100_000),
-        ("info.json", '{"fps": 0, "features": {}}'),
-        ("info.json", '{"fps": 10, "features": []}'),
-        ("info.json", "version https://git-lfs.github.com/spec/v1\n"),
-        ("episodes.jsonl", None),
-        ("episodes.jsonl", "not json\n"),
-        ("episodes.jsonl", '{"length": 3}\n'),
-    ],
-)
-def test_metadata_that_cannot_be_read(file: str, content: str | None, v2: Path) -> None:
-    path = v2 / "meta" / file
-    path.unlink() if content is None else path.write_text(content)
-    with pytest.raises(UserError) as error:
-        LeRobotFolder(v2)
-    assert error.value.code == "LAKE-004"
-    assert str(v2) in error.value.where and error.value.next_step
-
-
-def test_a_broken_table_of_episodes(v3: Path) -> None:
-    path = v3 / "meta/episodes/chunk-000/file-000.parquet"
-    path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(UserError) as error:
-        LeRobotFolder(v3)
-    assert error.value.code == "LAKE-004" and "LAKE-007" in error.value.message
-
-
-def test_tasks_that_nobody_uses_and_sentences_twice(v2: Path) -> None:
-    """D11: case, spaces and a full stop make no other sentence."""
-    tasks = [*TASKS, "open the door", "Lift  the cube."]
-    write_lines(v2 / "meta/tasks.jsonl", [{"task_index": n, "task": task} for n, task in enumerate(tasks)])
-    change_info(v2, total_tasks=4)
-    found = {item.code: item for item in LeRobotFolder(v2).card.findings}
-    assert found.keys() == {"LAKE-145", "LAKE-146"}
-    assert found["LAKE-145"].message.endswith("2: 'open the door', 'Lift  the cube.'")
-    assert found["LAKE-146"].message.endswith("'lift the cube' is [1, 3]")
-
-
-def test_numbers_that_are_keys(v2: Path) -> None:
-    """D05: a subset is no defect, but who takes numbers for positions should know."""
-    lines = [json.loads(line) for line in (v2 / "meta/episodes.jsonl").read_text().splitlines()][1:]
-    write_lines(v2 / "meta/episodes.jsonl", lines)
-    found = {item.code: item.severity for item in LeRobotFolder(v2).card.findings}
-    assert found["LAKE-151"] == "note"
-
-
-@pytest.mark.parametrize("layout", ["v2", "v3"])
-def test_statistics_and_splits_as_stated(layout: str, v2: Path, v3: Path) -> None:
-    source = LeRobotFolder(v2 if layout == "v2" else v3)
-    assert source.card.splits == {"train": range(3)}
-    assert set(source.card.statistics) == (set() if layout == "v2" else set(source.card.features) - {CAMERA})
-    for item in source.episodes():
-        assert item.statistics["action"]["count"] == [item.length]
-        assert ("q99" in item.statistics["action"]) == (layout == "v3")
-
-
-def test_statistics_of_an_episode_that_are_missing(v2: Path) -> None:
-    path = v2 / "meta/episodes_stats.jsonl"
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
-    found = [[finding.code for finding in item.findings] for item in LeRobotFolder(v2).episodes()]
-    assert found == [[], [], ["LAKE-053"]]
