@@ -1,13 +1,14 @@
 """The contract that every entry of SOURCES keeps, and which format `auto` chooses."""
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from data_lake.published import publish_lance
 from data_lake.sources import SOURCES, episodes, open_source
-from data_lake.sources.episode import Pictures, VideoSpan, view_name
+from data_lake.sources.episode import Pictures, VideoSpan, declared_rate, view_name
 from data_lake.specs import ReadSpec
 from data_lake.version import open_version
 from errors import UserError
@@ -116,3 +117,17 @@ def test_an_unknown_format_is_named(tmp_path: Path) -> None:
 def test_views_have_canonical_names() -> None:
     names = (CAMERA, "observation.image", "wrist")
     assert [view_name(camera) for camera in names] == ["front", "image", "wrist"]
+
+
+@pytest.mark.parametrize(
+    ("fps", "rate"), [(None, None), (5, 5), (29.97, Fraction(2997, 100)), ("30000/1001", Fraction(30000, 1001))]
+)
+def test_a_declared_rate_is_a_rational(fps: str | float | None, rate: Fraction | None, tmp_path: Path) -> None:
+    assert declared_rate(tmp_path, ReadSpec(fps=fps)) == rate
+
+
+@pytest.mark.parametrize("fps", ["", "fast", "1/0", "-5", 0, "1e99", float("nan"), float("inf")])
+def test_what_is_no_rate_is_asked_for_again(fps: str | float, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="rate") as refused:
+        declared_rate(tmp_path, ReadSpec(fps=fps))
+    assert refused.value.code == "LAKE-035" and "ingest.read.fps" in refused.value.next_step

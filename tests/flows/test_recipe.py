@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 from data_lake.identity import canonical, fingerprint
+from data_lake.specs import AS_THE_SOURCE_SAYS, GripperSpec
 from errors import UserError
-from flows.recipe import RECIPES, LoopRecipe, changed, load, parse, resolve
+from flows.recipe import RECIPES, LoopRecipe, assignment, changed, load, parse, read_spec, resolve
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "recipes.json"
 
@@ -108,3 +109,33 @@ def test_every_spec_is_frozen() -> None:
 
 if __name__ == "__main__":
     GOLDEN.write_text(json.dumps({name: resolved(name) for name in RECIPES}, indent=1, ensure_ascii=False) + "\n")
+
+
+def test_how_a_source_is_read_is_set_as_in_a_recipe() -> None:
+    settings = [
+        'ingest.read.state=["obs/eef", "obs/gripper"]',
+        "ingest.read.fps=30000/1001",
+        "ingest.read.max_age_s=0.5",
+    ]
+    settings.append('ingest.read.grippers=[{"column": "action", "dim": 6, "open": -1, "closed": 1}]')
+    found = read_spec(settings)
+    assert found.state == ("obs/eef", "obs/gripper") and (found.fps, found.max_age_s) == ("30000/1001", 0.5)
+    assert found.grippers == (GripperSpec(column="action", dim=6, open=-1, closed=1),)
+    assert read_spec([]) == AS_THE_SOURCE_SAYS
+    assert changed(load("gr1"), dict(assignment(each) for each in settings[:3])).ingest.read.state == found.state
+
+
+@pytest.mark.parametrize(
+    ("setting", "code"),
+    [
+        ("ingest.read.fsp=5", "RECIPE-002"),
+        ("ingest.dataset=other", "RECIPE-002"),
+        ("ingest.read.colour_order=gbr", "RECIPE-003"),
+        ("ingest.read.max_age_s=-1", "RECIPE-003"),
+        ('ingest.read.grippers=[{"column": "legs"}]', "RECIPE-003"),
+    ],
+)
+def test_a_setting_that_no_source_is_read_with(setting: str, code: str) -> None:
+    with pytest.raises(UserError) as refused:
+        read_spec([setting])
+    assert refused.value.code == code
