@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from data_lake.sources.files import Unreadable, read_meta_json, read_meta_lines, read_meta_parquet, read_parquet
 from data_lake.sources.lerobot import LeRobotFolder
 from data_lake.sources.lerobot_meta import splits_of
+from data_lake.sources.lerobot_v2 import stated_by_episode
 from data_lake.stated import Column, disagreements, misplaced, numbers_of
 from data_lake.statistics import Statistics
 from errors import UserError
@@ -199,8 +200,7 @@ def _statistics(root: Path, source: LeRobotFolder, truth: Truth, draft: Draft) -
 
 
 def _episode_statistics(root: Path, truth: Truth, draft: Draft) -> None:
-    file, path = "episodes_stats.jsonl", root / "meta/episodes_stats.jsonl"
-    stated = {line["episode_index"]: line["stats"] for line in read_meta_lines(path)} if path.is_file() else {}
+    file, stated = "episodes_stats.jsonl", stated_by_episode(root) or {}
     fixed = dict(stated)
     for number, columns in truth.statistics.items():
         fixed[number] = _mended(stated.get(number, {}), columns, (), f"episode {number} ", file, draft)
@@ -220,7 +220,7 @@ def _mended(
     """`stated` with the columns' true figures where they are missing or wrong."""
     fixed = dict(stated)
     for name, found in columns.items():
-        said = stated.get(name, {})
+        said = dict(stated.get(name, {}))
         needed = {"min", "max", "mean", "std", "count", *(quantiles and ("q01", "q99"))}
         column = Column.of(np.concatenate(found.pieces), found.moments)
         wrong = [*disagreements(name, said, found.moments), *misplaced(name, said, column)]

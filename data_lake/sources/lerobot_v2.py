@@ -5,13 +5,15 @@ Files are found by their episode number where the path template does not lead to
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from data_lake.findings import Finding, finding
 from data_lake.sources.episode import VideoSpan
-from data_lake.sources.files import read_meta_lines, unreadable_meta, well_formed
+from data_lake.sources.files import ODD, read_meta_lines, unreadable_meta, well_formed
 from data_lake.sources.listing import Listed, Listing, cameras_of, fill
+from errors import UserError
 
 _NUMBER = re.compile(r"^episode_(\d+)\.(?:parquet|mp4)$")
 DATA_PATH = "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet"
@@ -32,7 +34,7 @@ def list_v2(root: Path, info: Mapping[str, Any]) -> Listing:
     with well_formed(root / "meta/info.json"):
         places = _Places(root, info, data, videos)
     with well_formed(root / "meta/episodes.jsonl"):
-        stated = _stated(root)
+        stated = stated_by_episode(root)
         listed = tuple(_listed(entry, places, cameras, stated) for entry in entries)
     findings = [finding("LAKE-045", f"{key}", camera=key) for key in declared if key not in videos]
     findings += places.wrong_templates(entries, cameras)
@@ -54,16 +56,18 @@ def _episode_entries(root: Path) -> list[dict[str, Any]]:
     return sorted(entries, key=lambda entry: entry["episode_index"])
 
 
-def _stated(root: Path) -> dict[int, dict[str, Any]] | None:
-    """Statistics by episode, where the source has them (v2.1)."""
+def stated_by_episode(root: Path) -> dict[int, dict[str, Any]] | None:
+    """Statistics by episode, where the source has them (v2.1). Lines that cannot be read are left out: rows need
+    none."""
     path = root / "meta/episodes_stats.jsonl"
     if not path.is_file():
         return None
-    with well_formed(path):
-        return {
-            int(line["episode_index"]): {key: dict(value) for key, value in line["stats"].items()}
-            for line in read_meta_lines(path)
-        }
+    stated: dict[int, dict[str, Any]] = {}
+    with suppress(UserError):
+        for line in read_meta_lines(path):
+            with suppress(*ODD):
+                stated[int(line["episode_index"])] = {key: dict(value) for key, value in line["stats"].items()}
+    return stated
 
 
 def _by_number(folder: Path, pattern: str) -> dict[int, Path]:
@@ -134,7 +138,11 @@ def _listed(
         else:
             views[key] = VideoSpan(path=path, from_s=0.0, to_s=None)
     if stated is not None and episode not in stated:
-        findings.append(finding("LAKE-053", "none of this episode", episode=episode, file="meta/episodes_stats.jsonl"))
+        findings.append(
+            finding(
+                "LAKE-053", "none that can be read of this episode", episode=episode, file="meta/episodes_stats.jsonl"
+            )
+        )
     known = {"episode_index", "tasks", "length"}
     length = entry.get("length", entry.get("num_frames"))
     return Listed(

@@ -48,8 +48,16 @@ def test_statistics_and_splits_as_stated(layout: str, v2: Path, v3: Path) -> Non
         assert ("q99" in item.statistics["action"]) == (layout == "v3")
 
 
-def test_statistics_of_an_episode_that_are_missing(v2: Path) -> None:
+@pytest.mark.parametrize("line", ["", '{"episode_index": 1, "stats": {"action": 5}}\n', "[\n"])
+def test_statistics_of_an_episode_that_cannot_be_read(line: str, v2: Path) -> None:
+    """They cost nothing but themselves: rows need none, and those of other episodes stay."""
     path = v2 / "meta/episodes_stats.jsonl"
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
-    found = [[finding.code for finding in item.findings] for item in LeRobotFolder(v2).episodes()]
-    assert found == [[], [], ["LAKE-053"]]
+    first, _, third = path.read_text().splitlines(keepends=True)
+    path.write_text(first + third + line)
+    found = {item.source_episode: item for item in LeRobotFolder(v2).episodes()}
+    assert {number: [each.code for each in item.findings] for number, item in found.items()} == {
+        0: [],
+        1: ["LAKE-053"],
+        2: [],
+    }
+    assert found[0].statistics and found[2].statistics and not found[1].statistics

@@ -41,7 +41,7 @@ def put(value: Any, path: tuple[Any, ...], odd: Any) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("name", ["info.json", "episodes.jsonl", "tasks.jsonl", "stats.json"])
+@pytest.mark.parametrize("name", ["info.json", "episodes.jsonl", "tasks.jsonl", "stats.json", "episodes_stats.jsonl"])
 @given(data=st.data())
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_odd_metadata_is_named(version: str, name: str, tmp_path: Path, data: st.DataObject) -> None:
