@@ -47,7 +47,9 @@ def run(lake: Path, home: Path, name: str = "tiny", **stages: Callable[..., Ref]
 
     def call(stage: Stage, spec: Any, *refs: Ref) -> Ref:
         module = stages[stage.name].__module__ if stage.name in stages else __name__
-        return build(Stage(fn=f"{module}:{stage.name}", version=1, retries=0), spec, *refs, runtime=runtime).ref
+        return build(
+            Stage(fn=f"{module}:{stage.name}", version=stage.version, retries=0), spec, *refs, runtime=runtime
+        ).ref
 
     return runtime, closed_loop(loop, source, call)
 
