@@ -104,7 +104,7 @@ class Case:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
     """missing: expected and not found. alarms: errors and warnings that nobody expected. peers: by name `named`,
-    `–`, `quiet`, `alarm`, `not run` or `not its format`; raw: their complaints."""
+    `–`, `quiet`, `alarm`, `not run` or `not asked`; raw: their complaints."""
 
     case: Case
     findings: list[dict[str, Any]]
@@ -188,8 +188,8 @@ def ask_peers(case: Case, source: Path, version: str) -> tuple[dict[str, str], d
     marks: dict[str, str] = {}
     raw: dict[str, list[str]] = {}
     for name, peer in PEERS.items():
-        if version not in peer.reads:
-            marks[name] = "not its format"
+        if version not in peer.reads or case.lake:
+            marks[name] = "not asked"
             continue
         raw[name] = [line.replace(str(source), "SOURCE") for line in _complaints(name, peer, source, python)]
         if case.is_clean:
@@ -223,8 +223,8 @@ def figures(broken: Sequence[Seen], clean: Sequence[Seen], peer: str) -> dict[st
 
 def table(seen: Sequence[Seen], later: Mapping[str, str]) -> list[str]:
     """A line per case: who named the defect."""
-    lines = [f"  {'case':<46}" + "".join(f"{head:<22}" for head in ("vlaloop", *PEERS))]
+    lines = [f"  {'case':<50}" + "".join(f"{head:<22}" for head in ("vlaloop", *PEERS))]
     for item in seen:
         ours = ("alarm" if item.alarms else "quiet") if item.case.is_clean else "missed" if item.missing else "named"
-        lines.append(f"  {item.case.name:<46}" + "".join(f"{mark:<22}" for mark in (ours, *item.peers.values())))
-    return lines + [f"  {name:<46}{why}" for name, why in later.items()]
+        lines.append(f"  {item.case.name:<50}" + "".join(f"{mark:<22}" for mark in (ours, *item.peers.values())))
+    return lines + [f"  {name:<50}{why}" for name, why in later.items()]

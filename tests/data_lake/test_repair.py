@@ -4,12 +4,15 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from data_lake.doctor import doctor
 from data_lake.repair import LOG, repair
@@ -23,6 +26,7 @@ from tests.data_lake.recordings import (
     write_v2,
     write_v3,
 )
+from tests.data_lake.sources.test_odd_values import ODD, put, spots
 
 
 def v2_folder(folder: Path) -> Path:
@@ -167,6 +171,29 @@ def test_every_backup_is_kept(tmp_path: Path) -> None:
         repair(source)
     kept = [json.loads((source / f"meta.before-repair-{n}/info.json").read_text())["total_frames"] for n in (1, 2)]
     assert kept == [1, 2] and len((source / "meta" / LOG).read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("name", ["info.json", "episodes.jsonl", "stats.json", "episodes_stats.jsonl"])
+@given(data=st.data())
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_odd_metadata_are_refused_or_mended(name: str, tmp_path: Path, data: st.DataObject) -> None:
+    """Whatever value stands there: nothing is changed, or what is changed stays as it is the second time."""
+    make = v3_folder if name == "stats.json" else v2_folder
+    source = make(Path(tempfile.mkdtemp(dir=tmp_path)))
+    path = source / "meta" / name
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    put(lines, data.draw(st.sampled_from(spots(lines))), data.draw(ODD))
+    write_lines(path, lines)
+    before = digests(source)
+    refused = ""
+    try:
+        repair(source)
+        assert repair(source) == []
+    except UserError as error:
+        refused = error.code
+    if refused:
+        assert (refused, digests(source)) == ("LAKE-004", before)
+    assert digests(source, "data", "videos").items() <= before.items()
 
 
 def test_what_is_no_lerobot_folder(tmp_path: Path) -> None:
