@@ -13,6 +13,7 @@ from data_lake import lake_meta
 from data_lake.examine import examine
 from data_lake.findings import Finding, finding, fold
 from data_lake.lineage import Lineage, elsewhere, lineage
+from data_lake.meaning import meaning_of
 from data_lake.sources import open_source
 from data_lake.sources.episode import Source
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
@@ -47,12 +48,16 @@ def doctor(
             source, open_source(path, read, source_format=source_format), read, held, workers=workers, deep=deep
         )
     except UserError as error:
-        if error.code != "LAKE-004":
+        if error.code not in ("LAKE-004", "LAKE-035", "LAKE-036"):
             raise
-        bad = Finding(
-            code=error.code, severity="error", message=error.message, done="", fix=error.next_step, file=error.where
-        )
-        return _answer(source, "unknown", "unknown", (0, 0), {}, [bad])
+        return _answer(source, "unknown", "unknown", (0, 0), {}, [_refusal(error)])
+
+
+def _refusal(error: UserError) -> Finding:
+    """What stops an ingest as a whole, as a finding."""
+    return Finding(
+        code=error.code, severity="error", message=error.message, done="", fix=error.next_step, file=error.where
+    )
 
 
 def _answer(
@@ -73,6 +78,10 @@ def _of_source(name: str, source: Source, read: ReadSpec, held: Lineage, *, work
     """held: what the lake has already."""
     tally, tasks = Tally(), Counter[str]()
     findings, num_in = [*source.card.findings], 0
+    try:
+        meaning_of(source.card, read)
+    except UserError as error:
+        findings.append(_refusal(error))
     for examined in examine(source, workers=workers, tally=tally, grippers=read.grippers, deep=deep):
         findings += examined.findings
         num_in += 1

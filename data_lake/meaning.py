@@ -1,11 +1,22 @@
 """What pixels and numbers of a source mean: as its files say, else as the recipe declares; never guessed."""
 
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from data_lake.sources.episode import SourceCard, asked, contradicted
 from data_lake.specs import ReadSpec
+from errors import UserError
 
-MEANT = ("colour_order", "image_orientation", "action_mode", "fps", "render_every", "instruction_source")
+MEANT = (
+    "colour_order",
+    "image_orientation",
+    "action_mode",
+    "fps",
+    "render_every",
+    "instruction_source",
+    "grippers",
+)
 """What enters the identity of episodes; where the pixels came from is told beside it."""
 
 CHOICES = {"colour_order": "rgb or bgr", "image_orientation": "upright, upside_down or flipped"}
@@ -37,3 +48,18 @@ def _said(name: str, card: SourceCard, read: ReadSpec) -> Any:
     if None not in (recorded, declared) and recorded != declared:
         raise contradicted(card.root, name, recorded, declared)
     return next((value for value in (recorded, declared, card.by_format.get(name)) if value is not None), None)
+
+
+def shared_meaning(dataset: str, episodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What all these rows of a data set's episodes table mean. Raises UserError LAKE-006 where they differ."""
+    meanings = [json.loads(episode["meaning"]) for episode in episodes]
+    for episode, meaning in zip(episodes, meanings, strict=True):
+        if differing := [name for name in MEANT if meaning.get(name) != meanings[0].get(name)]:
+            raise UserError(
+                "LAKE-006",
+                f"episodes of the data set do not agree on {', '.join(differing)}",
+                where=f"{dataset} · episode {episode['episode_index']} from {episode['source']}",
+                done="nothing was written",
+                next_step="keep sources that mean different things in data sets of their own",
+            )
+    return meanings[0]

@@ -86,17 +86,22 @@ def read_manifest(root: Path, version: int | None = None) -> Manifest | None:
         raise UserError("LAKE-074", "not a manifest", where=str(path), next_step=RESTORE) from error
 
 
+NEEDED = {"videos": VIDEOS.names, "meta": META.names}
 RESTORE = "restore the data set from a copy, or ingest its sources into a new one"
 
 
 def open_table(root: Path, manifest: Manifest, name: str) -> lance.LanceDataset:
     """The table `name` as of `manifest`. Raises UserError LAKE-074 when that version is gone."""
     path = root / f"{name}.lance"
+    where = f"{path} at version {manifest.vector[name]} (data set version {manifest.version})"
     try:
-        return lance.dataset(str(path), version=manifest.vector[name])
+        table = lance.dataset(str(path), version=manifest.vector[name])
     except (ValueError, OSError) as error:
-        where = f"{path} at version {manifest.vector[name]} (data set version {manifest.version})"
         raise UserError("LAKE-074", f"the table {name} cannot be opened", where=where, next_step=RESTORE) from error
+    if absent := [column for column in NEEDED.get(name, ()) if column not in table.schema.names]:
+        what = f"the table {name} is of another release: it has no column {absent[0]}"
+        raise UserError("LAKE-074", what, where=where, next_step=RESTORE)
+    return table
 
 
 def read_meta(root: Path, manifest: Manifest) -> dict[str, bytes]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from data_lake import lake_meta
 from data_lake.exports.stats import VersionStats
 from data_lake.findings import Finding, finding
-from data_lake.meaning import MEANT
+from data_lake.meaning import shared_meaning
 from data_lake.version import DatasetVersion
 from errors import UserError
 
@@ -30,31 +30,20 @@ def ensure_sayable(version: DatasetVersion) -> None:
             )
 
 
-def meaning_in(version: DatasetVersion) -> dict[str, Any]:
-    """What all episodes mean by pixels and numbers. Raises UserError LAKE-006 when they differ."""
-    meanings = [json.loads(episode["meaning"]) for episode in version.episodes]
-    for episode, meaning in zip(version.episodes, meanings, strict=True):
-        if differing := [name for name in MEANT if meaning[name] != meanings[0][name]]:
-            raise UserError(
-                "LAKE-006",
-                f"episodes of the data set do not agree on {', '.join(differing)}, of which a folder says one thing",
-                where=f"{version.name} · episode {episode['episode_index']} from {episode['source']}",
-                done="nothing was written",
-                next_step="keep sources that mean different things in data sets of their own",
-            )
-    return meanings[0]
-
-
 def unlike_lerobot(version: DatasetVersion) -> list[Finding]:
     """LAKE-131 when pictures are not what LeRobot's readers take them for: upright RGB."""
-    meaning, usual = meaning_in(version), {"colour_order": "rgb", "image_orientation": "upright"}
+    meaning, usual = (
+        shared_meaning(version.name, version.episodes),
+        {"colour_order": "rgb", "image_orientation": "upright"},
+    )
     odd = [f"{name} is {meaning[name]}" for name, value in usual.items() if meaning[name] not in (None, value)]
     return [finding("LAKE-131", ", ".join(odd), file="meta/info.json")] if odd and version.cameras else []
 
 
 def info_of(version: DatasetVersion) -> dict[str, Any]:
     """info.json of v3.0. Under `vlaloop` stands what LeRobot has no word for, as our own reader takes it back."""
-    meaning = {name: value for name, value in meaning_in(version).items() if value is not None and name != "fps"}
+    meant = shared_meaning(version.name, version.episodes)
+    meaning = {name: value for name, value in meant.items() if value is not None and name != "fps"}
     info = {name: value for name, value in version.info.items() if name != "storage_format"}
     return info | {"vlaloop": dict(version.info["vlaloop"]) | meaning}
 

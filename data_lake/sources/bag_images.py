@@ -4,13 +4,12 @@ Encodings: https://github.com/ros2/common_interfaces (sensor_msgs/image_encoding
 compressed_image_transport of ros-perception/image_transport_plugins.
 """
 
-import io
 from typing import Any
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
 
-from data_lake.sources.files import Unreadable, describe
+from data_lake.sources.files import Unreadable
+from data_lake.sources.stills import decoded
 
 RAW, COMPRESSED = "sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage"
 CHANNELS = {"rgb8": (0, 1, 2), "bgr8": (2, 1, 0), "rgba8": (0, 1, 2, 3), "bgra8": (2, 1, 0, 3), "mono8": (0,)}
@@ -41,15 +40,8 @@ def _raw(message: Any) -> np.ndarray:
 
 def _compressed(message: Any) -> np.ndarray:
     is_swapped = _is_swapped(message.format)
-    try:
-        with Image.open(io.BytesIO(message.data), formats=("JPEG", "PNG")) as image:
-            if image.mode not in ("RGB", "RGBA", "L"):
-                raise Unreadable("LAKE-126", f"{image.format} of mode {image.mode}")
-            pixels = np.asarray(image.convert("RGB") if image.mode == "L" else image)[:, :, :3]
-    except UnidentifiedImageError as error:  # its words hold an address in memory
-        raise Unreadable("LAKE-126", f"format {message.format!r}, neither JPEG nor PNG") from error
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise Unreadable("LAKE-031", describe(error)) from error
+    name = f"the picture of format {message.format!r}"
+    pixels = decoded(message.data, name, modes=("RGB", "RGBA", "L"), unknown="LAKE-126")
     return np.ascontiguousarray(pixels[:, :, ::-1] if is_swapped else pixels)
 
 

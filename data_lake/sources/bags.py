@@ -22,7 +22,7 @@ from data_lake.sources.bag_messages import Column, Types
 from data_lake.sources.bag_streams import Stream, read_streams, shown, types_of
 from data_lake.sources.episode import Episode, Feature, Pictures, SourceCard
 from data_lake.sources.files import Unreadable
-from data_lake.sources.instructions import Vocabulary, instruct
+from data_lake.sources.instructions import instruct_rows
 from data_lake.sources.resample import NANOSECONDS, newest, row_times, runs, shared_span
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 
@@ -153,10 +153,7 @@ class RosBags:
         if chosen.instruction is not None and chosen.instruction in aligned.index:
             texts = aligned.streams[chosen.instruction].texts
             said = [texts[place] for place in aligned.index[chosen.instruction][rows]]
-        places = {text: place for place, text in enumerate(dict.fromkeys(said))}
-        table["task_index"] = pa.array([places[text] for text in said], pa.int64())
-        words = Vocabulary(tasks=dict(enumerate(places)), ignore=self._read.ignore_tasks)
-        told, instruction, odd = instruct(pa.table(table), tuple(places), words, number)
+        told, instruction, odd = instruct_rows(pa.table(table), said, self._read.ignore_tasks, number)
         ages = {f"worst_age_s {topic}": _seconds(age_T[rows].max()) for topic, age_T in aligned.age_ns.items()}
         return Episode(
             source_episode=number,

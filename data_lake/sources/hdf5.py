@@ -28,7 +28,7 @@ from data_lake.sources.episode import (
 from data_lake.sources.files import Unreadable, natural
 from data_lake.sources.hdf5_layout import SUFFIXES, Demo, DemoFile, list_file, opened, pictures_in
 from data_lake.sources.hdf5_values import read_numbers, read_pictures, read_words
-from data_lake.sources.instructions import Vocabulary, instruct
+from data_lake.sources.instructions import instruct_rows
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 
 STRIDE = 10_000
@@ -105,8 +105,7 @@ class Hdf5Demonstrations:
                 table = self._rows(group, number)
                 said = self._read.instruction
                 words = read_words((group, top), said) if said else demo.instruction
-                vocabulary = Vocabulary(tasks={}, ignore=self._read.ignore_tasks)
-                rows, instruction, odd = instruct(table, [words] if words else [], vocabulary, number)
+                rows, instruction, odd = instruct_rows(table, [words] * len(table), self._read.ignore_tasks, number)
                 findings += odd
                 views, odd = self._pictures(file, group, number) if table.num_rows else ({}, [])
                 findings += odd

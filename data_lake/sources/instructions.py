@@ -58,6 +58,16 @@ def _spoken(
     return [None] * rows.num_rows, findings
 
 
+def instruct_rows(
+    rows: pa.Table, said: Sequence[str], ignore: tuple[str, ...], episode: int
+) -> tuple[pa.Table, str, list[Finding]]:
+    """As `instruct`, where the source has the words themselves, one text per row."""
+    places = {text: place for place, text in enumerate(dict.fromkeys(said))}
+    indices = pa.array([places[text] for text in said], pa.int64())
+    words = Vocabulary(tasks=dict(enumerate(places)), ignore=ignore)
+    return instruct(rows.append_column("task_index", indices), tuple(places), words, episode)
+
+
 def instruct(
     rows: pa.Table, listed: Sequence[str], words: Vocabulary, episode: int
 ) -> tuple[pa.Table, str, list[Finding]]:

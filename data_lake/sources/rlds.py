@@ -16,7 +16,7 @@ from data_lake.findings import Finding, finding
 from data_lake.schema import fixed
 from data_lake.sources.episode import RATE, Episode, Feature, Pictures, SourceCard, asked, declared_rate
 from data_lake.sources.files import Unreadable, read_meta_json, well_formed
-from data_lake.sources.instructions import Vocabulary, instruct
+from data_lake.sources.instructions import instruct_rows
 from data_lake.sources.rlds_features import Features, Leaf, choose, contents, leaves_of, matrix, single, texts
 from data_lake.sources.rlds_shards import Shard, is_version, list_shards, version_folder, versions_below
 from data_lake.sources.stills import decoded
@@ -65,6 +65,7 @@ class RldsFolder:
             num_episodes=sum(shard.num_episodes for shard in self._listing.shards),
             instruction_source=instruction.path if isinstance(instruction, Leaf) else f"={instruction}",
             by_format={"colour_order": "rgb", "image_orientation": "upright"},
+            splits=self._listing.splits,
             findings=(
                 *self._listing.findings,
                 *(finding("LAKE-115", leaf.path, file="features.json") for leaf in self._chosen.depth),
@@ -139,18 +140,15 @@ class RldsFolder:
         num_steps, num_state = len(both_TD), sum(leaf.width for leaf in chosen.state)
         words = chosen.instruction
         said = [words] * num_steps if isinstance(words, str) else texts(features, words, num_steps)
-        index = {text: place for place, text in enumerate(dict.fromkeys(said))}
         rows = pa.table(
             {
                 "observation.state": fixed(both_TD[:, :num_state]),
                 "action": fixed(both_TD[:, num_state:]),
                 "frame_index": np.arange(num_steps),
                 "episode_index": np.full(num_steps, number),
-                "task_index": pa.array([index[text] for text in said], pa.int64()),
             }
         )
-        vocabulary = Vocabulary(tasks=dict(enumerate(index)), ignore=self._read.ignore_tasks)
-        return instruct(rows, tuple(index), vocabulary, number)
+        return instruct_rows(rows, said, self._read.ignore_tasks, number)
 
     def _views(self, features: Features, path: Path, offset: int) -> tuple[dict[str, Pictures], list[str]]:
         """The cameras that the episode has, and the names of those that it denies to have although they show something.

@@ -34,6 +34,15 @@ class Shards:
     num_listed: int
     findings: tuple[Finding, ...]
 
+    @property
+    def splits(self) -> dict[str, range]:
+        """The episodes of each split that is read: one run of numbers."""
+        found: dict[str, range] = {}
+        for shard in self.shards:
+            begin = found[shard.split].start if shard.split in found else shard.first
+            found[shard.split] = range(begin, shard.first + shard.num_episodes)
+        return found
+
 
 def is_version(path: Path) -> bool:
     """Whether TFDS wrote a version of a data set here."""
