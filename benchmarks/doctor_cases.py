@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flows.places import ROOT
-from tests.data_lake import recordings
+from tests.data_lake import bag_recordings, hdf5_recordings, recordings, rlds_recordings
 from tests.data_lake.recordings import change_episode_table, change_info, change_rows, stats_of, write_lines
 
 LENGTHS = (24, 36, 30)
@@ -247,3 +247,43 @@ def retasked(folder: Path, layout: str, tasks: list[str]) -> Path:
     write_lines(source / "meta/tasks.jsonl", [{"task_index": n, "task": task} for n, task in enumerate(tasks)])
     change_info(source, total_tasks=len(tasks))
     return source
+
+
+# --- other formats --------------------------------------------------------------------------------------------------
+
+
+def hdf5_demonstrations(folder: Path) -> Path:
+    """robomimic's layout, pictures rendered by robosuite: their colours are known, which way is up is not."""
+    return hdf5_recordings.write_robomimic(folder / "demo.hdf5")
+
+
+def hdf5_of_unknown_colours(folder: Path) -> Path:
+    args = {**hdf5_recordings.ROBOSUITE_ARGS, "type": 3}  # no robosuite: nobody says who rendered the pictures
+    return hdf5_recordings.write_robomimic(folder / "demo.hdf5", env_args=args)
+
+
+def hdf5_gripper(folder: Path, closed: float, open: float) -> Path:  # noqa: A002
+    """One demonstration that grasps half-way: the gripper is the last dimension of the action."""
+    arrays = hdf5_recordings.robomimic_arrays(20)
+    arrays["actions"][:, 6] = np.where(np.arange(20) < 10, open, closed)
+    lang = json.dumps({"lang": "lift the cube"})
+    hdf5_recordings.write_demo(folder / "demo.hdf5", "demo_0", arrays, ep_meta=lang)
+    return hdf5_recordings.declare(folder / "demo.hdf5", env_args=hdf5_recordings.ROBOSUITE_ARGS)
+
+
+def hdf5_empty(folder: Path) -> Path:
+    return hdf5_recordings.declare(folder / "demo.hdf5", env_args=hdf5_recordings.ISAAC_ARGS)
+
+
+def hdf5_failures(folder: Path, successes: list[bool]) -> Path:
+    return hdf5_recordings.write_isaac(folder / "demo.hdf5", successes)
+
+
+def rlds_of_equal_splits(folder: Path) -> Path:
+    records = [rlds_recordings.record(episode, length) for episode, length in enumerate((8, 12))]
+    return rlds_recordings.write_rlds(folder / "cart/1.0.0", {"train": [records], "val": [records]})
+
+
+def bag_with_a_gap(folder: Path, begin_s: float, end_s: float) -> Path:
+    sent = bag_recordings.demonstration(0, 40, has_joints=lambda at_s: not begin_s < at_s < end_s)
+    return bag_recordings.write_bag(folder / "bag", sent)

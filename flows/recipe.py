@@ -112,7 +112,12 @@ def read_spec(changes: Iterable[str]) -> ReadSpec:
     for path, value in map(assignment, changes):
         _set(tree, path, value)
         paths.append(path)
-    return _validated(ReadSpec, tree["ingest"]["read"], "ingest.read", ", ".join(paths))
+    return parse_read(tree["ingest"]["read"], where=", ".join(paths))
+
+
+def parse_read(tree: Any, *, where: str) -> ReadSpec:
+    """The `ingest.read` of a recipe by itself, as strictly."""
+    return _validated(ReadSpec, tree, "ingest.read", where)
 
 
 def _validated(kind: type[Validated], tree: Any, at: str, where: str) -> Validated:

@@ -14,9 +14,11 @@ from data_lake.doctor import doctor
 from data_lake.files import replace
 from data_lake.ingest import ingest_source
 from data_lake.schema import META
+from data_lake.specs import ReadSpec
 from data_lake.tables import _commit, _write, manifest_path, read_manifest, read_meta
 from errors import UserError
 from tests.data_lake.crashing_ingest import SPEC
+from tests.data_lake.hdf5_recordings import write_robomimic
 from tests.data_lake.recordings import change_episodes, change_info, write_v2
 
 KEYS = {"code", "severity", "episode", "camera", "row", "file", "message", "fix"}
@@ -74,6 +76,16 @@ def test_unreadable_metadata_are_a_finding(v2: Path) -> None:
     answer = doctor(str(v2))
     assert answer["episodes"] == {"in": 0, "ok": 0, "quarantined": 0}
     assert codes(answer) == ["LAKE-004"] and answer["findings"][0]["severity"] == "error"
+
+
+def test_what_ingest_would_ask_is_a_finding(tmp_path: Path) -> None:
+    """Before anything is ingested, and one at a time as ingest asks."""
+    source = write_robomimic(tmp_path / "demo.hdf5", (6, 7), env_args={"type": 1})
+    for read, field in ((ReadSpec(), "fps"), (ReadSpec(fps=20), "image_orientation")):
+        (asked,) = [item for item in doctor(str(source), read)["findings"] if item["severity"] == "error"]
+        assert asked["code"] == "LAKE-035" and f"ingest.read.{field}" in asked["fix"]
+    answered = doctor(str(source), ReadSpec(fps=20, image_orientation="flipped"))
+    assert answered["episodes"] == {"in": 2, "ok": 2, "quarantined": 0} and answered["findings"] == []
 
 
 def test_nothing_there(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from data_lake.head import look_at_head, take_head
-from data_lake.specs import ReadSpec
+from data_lake.specs import GripperSpec, ReadSpec
 from errors import UserError
 from tests.data_lake.crashing_ingest import SPEC
 from tests.data_lake.recordings import write_v2
@@ -57,6 +57,13 @@ def test_unlike_meanings_are_refused(lake: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused:
         look_at_head(lake, "lake:cart")
     assert refused.value.code == "LAKE-006" and "colour_order" in refused.value.message
+
+
+def test_mapped_grippers_and_others_do_not_mix(lake: Path, tmp_path: Path) -> None:
+    mapped = ReadSpec(grippers=(GripperSpec(column="state", dim=2, open=1.0, closed=0.0),))
+    ingest(write_v2(tmp_path / "mapped", (5,)), lake / "datasets" / "cart", replace(SPEC, read=mapped))
+    with pytest.raises(UserError, match="grippers"):
+        look_at_head(lake, "lake:cart")
 
 
 def test_no_such_data_set(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """The three tables change together: crashes at every step, rivals, readers that stay where they are."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
+import lance
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -145,3 +147,17 @@ def test_a_name_leads_nowhere_else(name: str, tmp_path: Path) -> None:
         dataset_root(tmp_path, name)
     assert error.value.code == "LAKE-034"
     assert dataset_root(tmp_path, "gr1_v2.0-a") == tmp_path / "datasets/gr1_v2.0-a"
+
+
+def test_a_table_of_another_release_is_named(tmp_path: Path) -> None:
+    """Its columns are not those that are read: one clear error, not a failure somewhere inside."""
+    append(tmp_path, 5)
+    older = pa.table({"video_key": ["front"], "sha256": [""]})
+    lance.write_dataset(older, str(tmp_path / "videos.lance"), mode="overwrite")
+    manifest = read_manifest(tmp_path)
+    assert manifest is not None
+    newest = lance.dataset(str(tmp_path / "videos.lance")).version
+    changed = replace(manifest, vector={**manifest.vector, "videos": newest})
+    with pytest.raises(UserError, match="no column chunk_index") as refused:
+        open_table(tmp_path, changed, "videos")
+    assert refused.value.code == "LAKE-074" and "videos.lance" in refused.value.where
