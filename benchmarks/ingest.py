@@ -20,8 +20,8 @@ import lance
 
 from benchmarks.recordings import write_recordings
 from benchmarks.reporting import Target, result, spread
+from data_lake.files import sync
 from data_lake.ingest import Ingested, OnProgress, ingest_source, silent
-from data_lake.shelf import sync
 from data_lake.sources.snapshot import snapshot, verify
 from data_lake.specs import IngestSpec
 from data_lake.tables import open_table, read_manifest
@@ -91,7 +91,8 @@ def take_in(source: Path, out: Path, on_progress: OnProgress = silent) -> Ingest
 def _copy(source: Path, out: Path, *, hashed: bool) -> None:
     subprocess.run(["cp", "-r", source, out], check=True)
     files = [path for path in out.rglob("*") if path.is_file()]
-    sync(files)
+    for path in files:
+        sync(path)
     if hashed:
         subprocess.run(["sha256sum", *files], check=True, stdout=subprocess.DEVNULL)
 

@@ -32,7 +32,7 @@ def put_if_absent(path: Path, payload: bytes) -> bool:
         return False
     finally:
         temporary.unlink()
-    _sync(path.parent)
+    sync(path.parent)
     return True
 
 
@@ -44,14 +44,20 @@ def replace(path: Path, payload: bytes) -> None:
 
 def _written(path: Path, payload: bytes) -> Path:
     temporary = path.parent / f"{TEMPORARY}{uuid.uuid4().hex}"
-    with open(temporary, "xb") as file:
-        file.write(payload)
-        file.flush()
-        os.fsync(file.fileno())
+    write_durably(temporary, payload)
     return temporary
 
 
-def _sync(path: Path) -> None:
+def write_durably(path: Path, payload: bytes) -> None:
+    """A new file, on disk when this returns."""
+    with open(path, "xb") as file:
+        file.write(payload)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync(path: Path) -> None:
+    """Force a file, or the names in a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -73,8 +79,8 @@ def appearing(target: Path) -> Iterator[Path]:
         yield temporary
         for folder, _, names in os.walk(temporary):
             for name in names:
-                _sync(Path(folder) / name)
-            _sync(Path(folder))
+                sync(Path(folder) / name)
+            sync(Path(folder))
         if os.path.lexists(target):
             raise FileExistsError(target)
         try:
@@ -83,7 +89,7 @@ def appearing(target: Path) -> Iterator[Path]:
             if not target.exists():
                 raise
             raise FileExistsError(target) from error  # somebody else's folder came between
-        _sync(target.parent)
+        sync(target.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from data_lake.files import write_durably
 from data_lake.sources.files import Unreadable, read_meta_json, read_meta_lines, read_meta_parquet, read_parquet
 from data_lake.sources.lerobot import LeRobotFolder
 from data_lake.sources.lerobot_meta import splits_of
@@ -247,10 +248,10 @@ def _put(root: Path, draft: Draft) -> None:
     try:
         shutil.copytree(meta, making)
         for file, content in draft.files.items():
-            _durably(making / file, content)
+            _put_file(making / file, content)
         stamp = {"repaired_at": datetime.now(UTC).isoformat(timespec="seconds"), "backup": backup.name}
         known = (meta / LOG).read_bytes() if (meta / LOG).is_file() else b""
-        _durably(making / LOG, known + _lines([{**stamp, **asdict(change)} for change in draft.changes]))
+        _put_file(making / LOG, known + _lines([{**stamp, **asdict(change)} for change in draft.changes]))
         os.rename(meta, backup)
         try:
             os.rename(making, meta)
@@ -278,12 +279,9 @@ def _recover(root: Path) -> None:
     shutil.rmtree(root / MAKING, ignore_errors=True)
 
 
-def _durably(path: Path, content: bytes) -> None:
+def _put_file(path: Path, content: bytes) -> None:
     path.unlink(missing_ok=True)  # a copy of a read-only file is read-only
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    write_durably(path, content)
 
 
 def _lines(lines: list[dict[str, Any]]) -> bytes:

@@ -3,8 +3,7 @@
 Fresh pages are what a copy pays most for, so two shelves take turns: one is filled while the other is written.
 """
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow as pa
 from blake3 import blake3
 from lance.fragment import FragmentMetadata
 
+from data_lake.files import sync
 from data_lake.schema import VIDEOS
 from errors import Transient
 
@@ -101,7 +101,9 @@ class Shelves:
                     raise Transient(f"{row['from']} changed while it was read")
         fragments = self._write(shelf.table())
         for fragment in fragments:
-            sync(file for data in fragment.files for file in _files(self._folder / "data" / data.path))
+            for data in fragment.files:
+                for file in _files(self._folder / "data" / data.path):
+                    sync(file)
         shelf.rows, shelf.ends = [], [0]
         return fragments
 
@@ -118,13 +120,3 @@ def _fill(place: memoryview, read_into: Callable[[memoryview], int | None], path
 def _files(data: Path) -> list[Path]:
     """A data file and the blobs that lie in a folder of its name."""
     return [data, *sorted(data.with_suffix("").glob("*"))]
-
-
-def sync(files: Iterable[Path]) -> None:
-    """Force files to disk."""
-    for path in files:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

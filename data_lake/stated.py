@@ -164,6 +164,9 @@ def misplaced(name: str, stated: Mapping[str, Any], column: Column) -> Iterator[
         match, said_D = _QUANTILE.match(statistic), _vector(value)
         if match is None or said_D is None or said_D.shape != range_D.shape:
             continue
+        if not np.isfinite(said_D).all():
+            yield f"{name} {statistic} is not finite"
+            continue
         share = int(match[1]) / 100
         below_D, up_to_D = column.rows.ranks(said_D, CLOSE * range_D + 1e-6 * np.abs(said_D))
         off_D = np.maximum(below_D - share, share - up_to_D)

@@ -16,9 +16,9 @@ import lance
 import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 
-from data_lake.files import put_if_absent
+from data_lake.files import put_if_absent, sync
 from data_lake.schema import FILE_FORMAT, META, VIDEOS, meta_rows
-from data_lake.shelf import Content, Shelves, sync
+from data_lake.shelf import Content, Shelves
 from data_lake.video import VideoIndex
 from errors import Transient, UserError
 
@@ -171,7 +171,8 @@ class Writer:
     def _flush_frames(self) -> None:
         if self._pending:
             fragments = _write(self.root / "frames.lance", pa.concat_tables(self._pending))
-            sync(self.root / "frames.lance/data" / file.path for each in fragments for file in each.files)
+            for file in (file for fragment in fragments for file in fragment.files):
+                sync(self.root / "frames.lance/data" / file.path)
             self._frames += fragments
             self._pending, self._pending_bytes = [], 0
 

@@ -45,7 +45,8 @@ def doctor(
     if fix := _commonest_fix(found["findings"]):
         screen.line(f"  next: {fix}")
     if counts["ok"] and found["format"] != "lake":
-        screen.line(f"  use:  ./vlaloop ingest {shlex.quote(source)} --dataset NAME --embodiment ROBOT")
+        given = "".join(f" --set {shlex.quote(each)}" for each in reading[1])
+        screen.line(f"  use:  ./vlaloop ingest {shlex.quote(source)} --dataset NAME --embodiment ROBOT{given}")
     screen.answer(found)
     return FAILED if any(finding["severity"] == "error" for finding in found["findings"]) else DONE
 

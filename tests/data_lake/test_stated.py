@@ -70,6 +70,8 @@ def test_an_average_of_quantiles_is_none() -> None:
     assert averaged == pytest.approx(50, abs=1) and np.quantile(rows, 0.99) == pytest.approx(98, abs=0.1)
     assert list(misplaced("a", {"q99": [averaged]}, column)) == ["a[0] q99 49.995, of the rows 98.01"]
     assert list(misplaced("a", {"q99": [98.0]}, column)) == []
+    for odd in (float("nan"), float("inf")):
+        assert list(misplaced("a", {"q99": [odd]}, column)) == ["a q99 is not finite"]
 
 
 def test_a_dimension_that_hardly_moves() -> None:
