@@ -83,6 +83,7 @@ CODES: dict[str, Code] = {
     "LAKE-034": _lake("not a name for a data set", "use letters, digits, `.`, `-` and `_`"),
     "LAKE-035": _lake("the source does not say all that must be known", "set the field that is named"),
     "LAKE-036": _lake("the source says something else than the recipe", "set the field to what the source says"),
+    "LAKE-037": _lake("something is declared that the source says itself", "leave the field out"),
     "LAKE-040": _odd("codebase_version disagrees with the layout", "the layout was believed", "correct meta/info.json"),
     "LAKE-041": _odd("total_videos is wrong", "files were counted instead", "correct meta/info.json"),
     "LAKE-042": _odd("total_chunks is wrong", "folders were counted instead", "correct meta/info.json"),

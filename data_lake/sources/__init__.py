@@ -1,9 +1,10 @@
 """Sources by name. `auto` asks each format whether it knows the layout; a dotted name brings another one."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
-from data_lake.sources.episode import Episode, Source
+from data_lake.sources.episode import TAKEN_BY_ALL, Episode, Source
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 from errors import UserError
 from lookup import lookup
@@ -29,6 +30,7 @@ def open_source(path: Path, read: ReadSpec = AS_THE_SOURCE_SAYS, *, source_forma
     for name in SOURCES if source_format == "auto" else (source_format,):
         adapter = lookup(SOURCES, name, "source format")
         if source_format != "auto" or adapter.recognises(path):
+            _all_taken(path, read, name, adapter.TAKES)
             return adapter(path, read)
     raise UserError(
         "LAKE-002",
@@ -36,6 +38,21 @@ def open_source(path: Path, read: ReadSpec = AS_THE_SOURCE_SAYS, *, source_forma
         where=str(path),
         next_step="name the folder that holds meta/info.json, or the HDF5 file, or give ingest.format",
     )
+
+
+def _all_taken(path: Path, read: ReadSpec, source_format: str, takes: frozenset[str]) -> None:
+    """Raises UserError LAKE-037 for what is declared and would be ignored."""
+    usual = asdict(AS_THE_SOURCE_SAYS)
+    changed = [name for name, value in asdict(read).items() if value != usual[name]]
+    idle = [name for name in changed if name not in takes | TAKEN_BY_ALL]
+    if idle:
+        raise UserError(
+            "LAKE-037",
+            f"a source of format {source_format!r} says {idle[0]} itself; ingest.read.{idle[0]} would change nothing",
+            where=str(path),
+            done="nothing was read",
+            next_step=f"leave ingest.read.{idle[0]} out",
+        )
 
 
 def episodes(path: Path, read: ReadSpec = AS_THE_SOURCE_SAYS, *, source_format: str = "auto") -> Iterator[Episode]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -61,6 +61,10 @@ class RosBags:
     Rows begin where every topic has a value, the instruction too, and end where the first stream ends. An instruction
     holds until the next one. Pictures: as sensor_msgs has them, x to the right and y down, and red first.
     """
+
+    TAKES: ClassVar[frozenset[str]] = frozenset(
+        {"fps", "state", "action", "views", "instruction", "clock", "max_age_s", "gaps"}
+    )
 
     def __init__(self, path: Path, read: ReadSpec = AS_THE_SOURCE_SAYS) -> None:
         self._read = read

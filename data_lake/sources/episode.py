@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -105,7 +105,10 @@ class Source(Protocol):
     read: what the files do not say of themselves. Constructing raises UserError when the metadata cannot be read,
     LAKE-035 (see `asked`) when `read` lacks what this source needs. `episodes` yields each listed episode exactly
     once; one that cannot be read is yielded with its findings and without rows.
+    TAKES: the fields of `read` that the format leaves open, beside what every source takes (`TAKEN_BY_ALL`).
     """
+
+    TAKES: ClassVar[frozenset[str]]
 
     @property
     def card(self) -> SourceCard: ...
@@ -114,6 +117,9 @@ class Source(Protocol):
 
     @staticmethod
     def recognises(path: Path) -> bool: ...
+
+
+TAKEN_BY_ALL = frozenset({"ignore_tasks", "colour_order", "image_orientation", "action_mode", "grippers"})
 
 
 def asked(path: Path, field_name: str, why: str, choices: str) -> UserError:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import h5py
 import numpy as np
@@ -45,6 +46,8 @@ class Hdf5Demonstrations:
     robot0_eef_pos, robot0_eef_quat and robot0_gripper_qpos, as robomimic's own configurations have them. Rate:
     `read.fps`, else env_args' control_freq. A file that cannot be read stands in quarantine under its first number.
     """
+
+    TAKES: ClassVar[frozenset[str]] = frozenset({"fps", "state", "action", "views", "instruction", "only_success"})
 
     def __init__(self, path: Path, read: ReadSpec = AS_THE_SOURCE_SAYS) -> None:
         self._read, self._root = read, path

@@ -36,6 +36,7 @@ class LeRobotFolder:
     """Reads by the layout that is there; where `codebase_version` disagrees, that is a finding."""
 
     FORMAT: ClassVar[str] = "lerobot"
+    TAKES: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, path: Path, read: ReadSpec = AS_THE_SOURCE_SAYS) -> None:
         info = read_meta_json(path / "meta/info.json")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,8 @@ class RldsFolder:
     Pictures are upright RGB: TFDS encodes arrays as an image viewer shows them, and so they are decoded.
     An episode is named by its place in dataset_info.json, as RLDS gives it no number.
     """
+
+    TAKES: ClassVar[frozenset[str]] = frozenset({"fps", "state", "action", "views", "instruction", "only_success"})
 
     def __init__(self, path: Path, read: ReadSpec = AS_THE_SOURCE_SAYS) -> None:
         root = version_folder(path)

@@ -1,6 +1,7 @@
 """The contract that every entry of SOURCES keeps, and which format `auto` chooses."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from data_lake.published import publish_lance
 from data_lake.sources import SOURCES, episodes, open_source
-from data_lake.sources.episode import Pictures, VideoSpan, declared_rate, view_name
+from data_lake.sources.episode import TAKEN_BY_ALL, Pictures, VideoSpan, declared_rate, view_name
 from data_lake.specs import ReadSpec
 from data_lake.version import open_version
 from errors import UserError
@@ -131,3 +132,17 @@ def test_what_is_no_rate_is_asked_for_again(fps: str | float, tmp_path: Path) ->
     with pytest.raises(UserError, match="rate") as refused:
         declared_rate(tmp_path, ReadSpec(fps=fps))
     assert refused.value.code == "LAKE-035" and "ingest.read.fps" in refused.value.next_step
+
+
+def test_what_a_format_would_ignore_is_refused(tmp_path: Path) -> None:
+    for read, field in ((ReadSpec(fps=15), "fps"), (ReadSpec(gaps="mark"), "gaps"), (ReadSpec(state=("a",)), "state")):
+        with pytest.raises(UserError, match=f"ingest.read.{field} would change nothing") as refused:
+            open_source(lerobot_v2(tmp_path / field), read)
+        assert refused.value.code == "LAKE-037"
+    assert open_source(lerobot_v2(tmp_path / "sound"), ReadSpec(action_mode="delta")).card.num_episodes == 3
+
+
+def test_fields_that_sources_take_are_fields_of_the_spec() -> None:
+    known = {each.name for each in fields(ReadSpec)}
+    taken = [lookup(SOURCES, name, "source format").TAKES for name in SOURCES]
+    assert known == TAKEN_BY_ALL.union(*taken), "none that nobody takes"
