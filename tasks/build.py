@@ -11,8 +11,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from data_lake.disk import disk_faults
 from data_lake.lease import Holder, TakenOver
-from data_lake.refs import Ref, to_json
+from data_lake.refs import Ref, SourceRef, to_json
 from data_lake.runs import Run
 from data_lake.store import Attempt, Slot, begin, now, reasons, require_files, slot_of
 from tasks.code import code_digest
@@ -116,27 +117,29 @@ def _build_attempt(
         collected.listen(report)
         runtime.sink(report)
 
+    needed_bytes = sum(ref.num_bytes for ref in refs if isinstance(ref, SourceRef))
     try:
-        _fail_if_asked(stage, runtime)
-        ref = fn(spec, *refs, out=attempt, runtime=replace(runtime, sink=sink))
-        seconds = time.monotonic() - clock
-        record = attempt.commit(
-            ref,
-            {
-                "label": runtime.label,
-                "inputs": [to_json(each) for each in refs],
-                "code": code_digest(stage.module),
-                "summary": {"line": collected.summary.line, "table": collected.summary.table},
-                "provenance": {
-                    "run_id": runtime.run_id,
-                    "started": started,
-                    "finished": now(),
-                    "seconds": round(seconds, 3),
-                    "cpu_seconds": round(_cpu_seconds() - cpu + collected.summary.cpu_seconds, 3),
-                    **_machine(),
+        with disk_faults(runtime.lake, needed_bytes=needed_bytes):
+            _fail_if_asked(stage, runtime)
+            ref = fn(spec, *refs, out=attempt, runtime=replace(runtime, sink=sink))
+            seconds = time.monotonic() - clock
+            record = attempt.commit(
+                ref,
+                {
+                    "label": runtime.label,
+                    "inputs": [to_json(each) for each in refs],
+                    "code": code_digest(stage.module),
+                    "summary": {"line": collected.summary.line, "table": collected.summary.table},
+                    "provenance": {
+                        "run_id": runtime.run_id,
+                        "started": started,
+                        "finished": now(),
+                        "seconds": round(seconds, 3),
+                        "cpu_seconds": round(_cpu_seconds() - cpu + collected.summary.cpu_seconds, 3),
+                        **_machine(),
+                    },
                 },
-            },
-        )
+            )
     except BaseException as error:  # an edge: whatever it was, the next builder must not wait for the lease
         attempt.release()
         events.write("failed", error=f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
