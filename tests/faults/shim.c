@@ -7,15 +7,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static char root[PATH_MAX];
@@ -23,11 +29,14 @@ static atomic_long calls;
 static long chosen;
 static int error_number; /* 0: kill */
 
+static void trap_raw_renames(void);
+
 void arm(const char *folder, long at, int error) {
     atomic_store(&calls, 0);
     chosen = at;
     error_number = error;
     strncpy(root, folder, sizeof root - 1);
+    trap_raw_renames();
 }
 
 long counted(void) { return atomic_load(&calls); }
@@ -170,4 +179,45 @@ int openat(int folder, const char *path, int flags, ...) {
     va_end(rest);
     GUARD((flags & O_CREAT) && below(path))
     return NEXT(openat)(folder, path, flags, mode);
+}
+
+/* Rust's tempfile renames without libc: seccomp makes a signal of each such call. */
+#ifdef __x86_64__
+#define RESULT(context) (context)->uc_mcontext.gregs[REG_RAX]
+#define ARGUMENT_1(context) (context)->uc_mcontext.gregs[REG_RSI]
+#define ARGUMENT_0(context) (context)->uc_mcontext.gregs[REG_RDI]
+#define ARGUMENT_2(context) (context)->uc_mcontext.gregs[REG_RDX]
+#define ARGUMENT_3(context) (context)->uc_mcontext.gregs[REG_R10]
+#else
+#define RESULT(context) (context)->uc_mcontext.regs[0]
+#define ARGUMENT_0(context) (context)->uc_mcontext.regs[0]
+#define ARGUMENT_1(context) (context)->uc_mcontext.regs[1]
+#define ARGUMENT_2(context) (context)->uc_mcontext.regs[2]
+#define ARGUMENT_3(context) (context)->uc_mcontext.regs[3]
+#endif
+
+static void on_raw_rename(int signal, siginfo_t *information, void *opaque) {
+    (void)signal, (void)information;
+    ucontext_t *context = opaque;
+    const char *from = (const char *)ARGUMENT_1(context), *to = (const char *)ARGUMENT_3(context);
+    int now = below(to) ? turn() : 0;
+    if (now == 1) die();
+    long result = now == -1 ? -1 : syscall(SYS_renameat2, ARGUMENT_0(context), from, ARGUMENT_2(context), to, 0);
+    RESULT(context) = result == -1 ? -errno : result;
+}
+
+static void trap_raw_renames(void) {
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof rules / sizeof rules[0], .filter = rules};
+    struct sigaction action = {.sa_sigaction = on_raw_rename, .sa_flags = SA_SIGINFO | SA_NODEFER};
+    if (sigaction(SIGSYS, &action, NULL) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
+        perror("shim");
+        abort();
+    }
 }
