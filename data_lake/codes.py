@@ -115,6 +115,8 @@ CODES: dict[str, Code] = {
         "a gripper never changes its state", "it is ingested as it is", "check the values declared as open and closed"
     ),
     "LAKE-056": _bad("a gripper's values lie outside those declared", "declare its values when open and when closed"),
+    "LAKE-038": _bad("a rotation's values cannot be of the declared kind", "declare its place and kind as recorded"),
+    "LAKE-039": _bad("a dimension declared as padding carries values", "declare only dimensions that are always zero"),
     "LAKE-058": _odd("timestamps leave gaps", "rows were given frame_index / fps", "cut the episode at its gaps"),
     "LAKE-059": _odd(
         "a row points at a task that its episode does not list",

@@ -82,7 +82,7 @@ def _of_source(name: str, source: Source, read: ReadSpec, held: Lineage, *, work
         meaning_of(source.card, read)
     except UserError as error:
         findings.append(_refusal(error))
-    for examined in examine(source, workers=workers, tally=tally, grippers=read.grippers, deep=deep):
+    for examined in examine(source, workers=workers, tally=tally, read=read, deep=deep):
         findings += examined.findings
         num_in += 1
         if examined.is_ok:

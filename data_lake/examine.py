@@ -15,13 +15,13 @@ from typing import Any
 import pyarrow as pa
 
 from data_lake.checks import check_pictures, check_rows, check_trial, check_video
+from data_lake.declared import as_declared
 from data_lake.findings import Finding, finding
-from data_lake.grippers import with_open_as_one
 from data_lake.pictures import PicturesIndex, index_pictures
 from data_lake.schema import canonical, rows_digest
 from data_lake.sources.episode import Episode, Pictures, Source, SourceCard, VideoSpan, view_name
 from data_lake.sources.files import ODD, Unreadable, describe, ensure_present
-from data_lake.specs import GripperSpec
+from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 from data_lake.tally import Tally
 from data_lake.trial import Trial, decode_all, decode_first
 from data_lake.video import VideoIndex, VideoUnreadable, index_bytes, index_video
@@ -95,7 +95,7 @@ def examine(
     *,
     workers: int,
     tally: Tally,
-    grippers: tuple[GripperSpec, ...] = (),
+    read: ReadSpec = AS_THE_SOURCE_SAYS,
     deep: bool = False,
     check: Callable[[], None] = lambda: None,
 ) -> Generator[Examined]:
@@ -105,16 +105,14 @@ def examine(
         for episode in source.episodes():
             ahead.append((episode, {camera: videos.expect(view) for camera, view in episode.views.items()}))
             if len(ahead) > 2 * workers:
-                yield _examined(*ahead.popleft(), source.card, grippers, tally)
+                yield _examined(*ahead.popleft(), source.card, read, tally)
                 check()
         while ahead:
-            yield _examined(*ahead.popleft(), source.card, grippers, tally)
+            yield _examined(*ahead.popleft(), source.card, read, tally)
             check()
 
 
-def _examined(
-    episode: Episode, indices: Indices, card: SourceCard, grippers: tuple[GripperSpec, ...], tally: Tally
-) -> Examined:
+def _examined(episode: Episode, indices: Indices, card: SourceCard, read: ReadSpec, tally: Tally) -> Examined:
     findings = [*episode.findings, *_check_rows(episode, card), *tally.look(episode)]
     videos: dict[str, tuple[VideoSpan, VideoIndex]] = {}
     pictures: dict[str, tuple[Pictures, PicturesIndex]] = {}
@@ -144,7 +142,7 @@ def _examined(
                 videos[camera] = (span, index.index)
     if episode.rows is None or any(item.severity == "error" for item in findings):
         return Examined(episode=episode, findings=tuple(findings))
-    rows, odd = with_open_as_one(canonical(episode.rows), grippers, episode)
+    rows, odd = as_declared(canonical(episode.rows), read, episode)
     findings += odd
     if any(item.severity == "error" for item in odd):
         return Examined(episode=episode, findings=tuple(findings))

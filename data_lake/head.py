@@ -11,7 +11,7 @@ from typing import Any
 from data_lake import lake_meta
 from data_lake.files import replace
 from data_lake.ingest import Ingested
-from data_lake.meaning import MEANT, shared_meaning
+from data_lake.meaning import meant, shared_meaning
 from data_lake.refs import SourceRef
 from data_lake.specs import IngestSpec
 from data_lake.version import DatasetVersion, open_version
@@ -46,10 +46,9 @@ def take_head(lake: Path, source: SourceRef, spec: IngestSpec, out_dir: Path) ->
     }
     for file, content in (("episodes.json", view), ("quarantine.json", []), ("findings.json", [])):
         replace(out_dir / file, json.dumps(content, indent=1).encode())
-    meant = {key: meaning.get(key) for key in MEANT}
     return Ingested(
         view=view,
-        fingerprint=_digest({"episodes": _named(entries), "meaning": meant, "embodiment": spec.embodiment}),
+        fingerprint=_digest({"episodes": _named(entries), "meaning": meant(meaning), "embodiment": spec.embodiment}),
         num_episodes=len(entries),
         num_quarantined=0,
         num_frames=sum(entry["length"] for entry in entries),

@@ -16,7 +16,7 @@ from data_lake.examine import Examined, examine
 from data_lake.files import replace
 from data_lake.findings import Finding, fold
 from data_lake.fitting import fits, same_embodiment, same_kind
-from data_lake.meaning import MEANT, meaning_of
+from data_lake.meaning import meaning_of, meant
 from data_lake.pictures import lossless_mp4
 from data_lake.schema import features_of, frames_of, lake_name
 from data_lake.shelf import Content
@@ -116,7 +116,7 @@ def _read(
     check: Callable[[], None],
 ) -> None:
     num_frames, total = 0, source.card.num_episodes
-    episodes = examine(source, workers=workers, tally=done.tally, grippers=spec.read.grippers, check=check)
+    episodes = examine(source, workers=workers, tally=done.tally, read=spec.read, check=check)
     with closing(episodes):  # its threads end before an error is told
         for number, examined in enumerate(episodes, start=1):
             done.findings += examined.findings
@@ -264,8 +264,7 @@ def _written(
 ) -> Ingested:
     findings = fold([*source.card.findings, *done.findings, *done.tally.findings(source.card)])
     contents = [(entry["source_episode"], entry["content_hash"]) for entry in done.entries]
-    meant = {name: meaning[name] for name in MEANT}
-    identity = {"episodes": contents, "meaning": meant, "embodiment": spec.embodiment}
+    identity = {"episodes": contents, "meaning": meant(meaning), "embodiment": spec.embodiment}
     view = {
         "dataset": spec.dataset,
         "version": manifest.version,

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from fractions import Fraction
 from typing import Any
 
 from data_lake.sources.episode import SourceCard, asked, contradicted
@@ -19,6 +21,11 @@ MEANT = (
 )
 """What enters the identity of episodes; where the pixels came from is told beside it."""
 
+MEANT_WHERE_SAID = ("clock", "rotations", "padding", "state_units", "action_units")
+"""Enters it too, where anybody says it."""
+
+RATE_LIMIT = 1001  # denominators of the rates that cameras have
+
 CHOICES = {"colour_order": "rgb or bgr", "image_orientation": "upright, upside_down or flipped"}
 
 
@@ -33,13 +40,25 @@ def meaning_of(card: SourceCard, read: ReadSpec) -> dict[str, Any]:
     return {
         **said,
         "fps": card.fps,
+        "rate": str(Fraction(card.fps).limit_denominator(RATE_LIMIT)),
         "render_every": declared.get("render_every", 1),
         "instruction_source": card.instruction_source,
         "scene": declared.get("scene"),
         "simulator": declared.get("simulator"),
         "seeds": declared.get("seeds"),
         "grippers": "1 is open" if read.grippers else None,
+        "clock": read.clock,
+        "rotations": [asdict(rotation) for rotation in read.rotations],
+        "padding": [{"column": padding.column, "dims": list(padding.dims)} for padding in read.padding],
+        "state_units": list(read.state_units),
+        "action_units": list(read.action_units),
     }
+
+
+def meant(meaning: Mapping[str, Any]) -> dict[str, Any]:
+    """Of `meaning` what enters the identity of episodes."""
+    said = {name: meaning[name] for name in MEANT_WHERE_SAID if meaning.get(name)}
+    return {name: meaning.get(name) for name in MEANT} | said
 
 
 def _said(name: str, card: SourceCard, read: ReadSpec) -> Any:
@@ -54,7 +73,8 @@ def shared_meaning(dataset: str, episodes: Sequence[Mapping[str, Any]]) -> dict[
     """What all these rows of a data set's episodes table mean. Raises UserError LAKE-006 where they differ."""
     meanings = [json.loads(episode["meaning"]) for episode in episodes]
     for episode, meaning in zip(episodes, meanings, strict=True):
-        if differing := [name for name in MEANT if meaning.get(name) != meanings[0].get(name)]:
+        ours, theirs = meant(meaning), meant(meanings[0])
+        if differing := [name for name in (*MEANT, *MEANT_WHERE_SAID) if ours.get(name) != theirs.get(name)]:
             raise UserError(
                 "LAKE-006",
                 f"episodes of the data set do not agree on {', '.join(differing)}",

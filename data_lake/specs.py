@@ -32,6 +32,27 @@ class GripperSpec(Spec):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RotationSpec(Spec):
+    """How a source writes one rotation: dims [first, first + its size) of `state` or `action`.
+
+    kind: `euler_xyz` is roll, pitch, yaw; `axis_angle` a vector whose length is the angle, both in rad; of a
+    quaternion the letters tell the order; `rotation_6d` the first two columns of the matrix, `matrix` its rows.
+    """
+
+    column: Literal["state", "action"]
+    first: int
+    kind: Literal["euler_xyz", "axis_angle", "quaternion_xyzw", "quaternion_wxyz", "rotation_6d", "matrix"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PaddingSpec(Spec):
+    """Dimensions of `state` or `action` that carry nothing: always zero, written only to fill the vector."""
+
+    column: Literal["state", "action"]
+    dims: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ReadSpec(Spec):
     """What the files of a source do not say of themselves. None or empty: as its format says; where the format
     does not, reading stops and asks for the field by name.
@@ -41,6 +62,9 @@ class ReadSpec(Spec):
     views: view name to the path of its pictures, or its topic.
     instruction: path of the words, or the words themselves after "=".
     ignore_tasks: pseudo-instructions that are marks, not language (GR00T's "valid").
+    action_mode: actions are targets, changes from the step before, or relative to the state at the chunk's start.
+    state_units, action_units: per dim, compared with the embodiment's.
+    rotations, padding: which dims are what; values that contradict are found.
     clock: of bags, time of the message's header or of its reception. max_age_s: how old a resampled value may be.
     gaps: where values are older, cut the recording into episodes, or keep it and mark the rows.
     only_success: leave out demonstrations that say of themselves that they failed.
@@ -54,8 +78,12 @@ class ReadSpec(Spec):
     ignore_tasks: tuple[str, ...] = ()
     colour_order: Literal["rgb", "bgr"] | None = None
     image_orientation: Literal["upright", "upside_down", "flipped"] | None = None
-    action_mode: Literal["absolute", "delta"] | None = None
+    action_mode: Literal["absolute", "delta", "relative"] | None = None
     grippers: tuple[GripperSpec, ...] = ()
+    rotations: tuple[RotationSpec, ...] = field(default=(), metadata=NEUTRAL)
+    padding: tuple[PaddingSpec, ...] = field(default=(), metadata=NEUTRAL)
+    state_units: tuple[str, ...] = field(default=(), metadata=NEUTRAL)
+    action_units: tuple[str, ...] = field(default=(), metadata=NEUTRAL)
     clock: Literal["header", "log"] | None = None
     max_age_s: float | None = None
     gaps: Literal["cut", "mark"] = "cut"

@@ -6,9 +6,11 @@ from data_lake.head import SCHEME, take_head
 from data_lake.ingest import Ingested, ingest_source
 from data_lake.refs import DatasetRef, EpisodesRef, SourceRef
 from data_lake.sources.snapshot import verify
+from data_lake.specs import ReadSpec
 from data_lake.store import Attempt
 from data_lake.tables import dataset_root
-from model_core.embodiments import find_embodiment
+from errors import UserError
+from model_core.embodiments import Embodiment, find_embodiment
 from tasks.runtime import Progress, Runtime, Summary
 from tasks.specs import IngestStage
 
@@ -40,6 +42,8 @@ def ingest(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Attempt, 
 def _from_files(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Attempt, runtime: Runtime) -> Ingested:
     embodiment = find_embodiment(spec.ingest.embodiment)
 
+    same_units(spec.ingest.read, embodiment)
+
     def unchanged() -> None:
         if isinstance(source, SourceRef):
             verify(source, runtime.home / "snapshots")
@@ -58,6 +62,26 @@ def _from_files(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Atte
         check=out.check,
         unchanged=unchanged,
     )
+
+
+def same_units(read: ReadSpec, embodiment: Embodiment) -> None:
+    """Raises UserError LAKE-005 where the source's declared units are not the embodiment's."""
+    pairs = {
+        "state": (read.state_units, embodiment.state_units),
+        "action": (read.action_units, embodiment.action_units),
+    }
+    for column, (declared, expected) in pairs.items():
+        if declared and declared != expected:
+            dim = next(
+                (dim for dim, (a, b) in enumerate(zip(declared, expected, strict=False)) if a != b), len(expected)
+            )
+            raise UserError(
+                "LAKE-005",
+                f"the source's {column} is in other units than {embodiment.name} has, first in dimension {dim}",
+                where=f"declared: {', '.join(declared)} · {embodiment.name}: {', '.join(expected)}",
+                done="nothing was read",
+                next_step=f"convert the source, or name an embodiment with these units (ingest.read.{column}_units)",
+            )
 
 
 def summary(done: Ingested) -> Summary:

@@ -119,7 +119,12 @@ class Source(Protocol):
     def recognises(path: Path) -> bool: ...
 
 
-TAKEN_BY_ALL = frozenset({"ignore_tasks", "colour_order", "image_orientation", "action_mode", "grippers"})
+TAKEN_BY_ALL = frozenset(
+    {
+        *("ignore_tasks", "colour_order", "image_orientation", "action_mode", "grippers"),
+        *("rotations", "padding", "state_units", "action_units"),
+    }
+)
 
 
 def asked(path: Path, field_name: str, why: str, choices: str) -> UserError:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from data_lake.meaning import MEANT, meaning_of
+from data_lake.meaning import MEANT, meaning_of, meant
 from data_lake.sources.episode import SourceCard
-from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
+from data_lake.specs import AS_THE_SOURCE_SAYS, PaddingSpec, ReadSpec
 from errors import UserError
 
 
@@ -53,3 +53,17 @@ def test_a_contradiction_is_refused() -> None:
         meaning_of(card(declared=SETTLED), ReadSpec(colour_order="bgr"))
     assert refused.value.code == "LAKE-036"
     assert meaning_of(card(declared=SETTLED), ReadSpec(colour_order="rgb"))["colour_order"] == "rgb"
+
+
+def test_what_nobody_declares_is_no_part_of_identity() -> None:
+    """Fields that were added later leave the identity of what never used them as it was."""
+    silent = meaning_of(card(by_format=SETTLED), AS_THE_SOURCE_SAYS)
+    assert meant(silent).keys() == set(MEANT)
+    padding = (PaddingSpec(column="state", dims=(3,)),)
+    said = meaning_of(card(by_format=SETTLED), ReadSpec(padding=padding, clock="header"))
+    assert meant(said).keys() - set(MEANT) == {"padding", "clock"}
+
+
+def test_the_rate_is_told_as_a_rational() -> None:
+    assert meaning_of(card(by_format=SETTLED, fps=30000 / 1001), AS_THE_SOURCE_SAYS)["rate"] == "30000/1001"
+    assert meaning_of(card(by_format=SETTLED), AS_THE_SOURCE_SAYS)["rate"] == "20"

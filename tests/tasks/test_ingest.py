@@ -9,7 +9,7 @@ import pytest
 
 from data_lake.refs import DatasetRef, EpisodesRef, SourceRef
 from data_lake.sources.snapshot import snapshot
-from data_lake.specs import IngestSpec
+from data_lake.specs import IngestSpec, ReadSpec
 from data_lake.store import begin, slot_of
 from errors import UserError
 from model_core.embodiments import Embodiment
@@ -107,3 +107,12 @@ def test_another_robot_is_refused(source: SourceRef, runtime: Runtime) -> None:
     with pytest.raises(UserError) as error:
         run(source, runtime, spec)
     assert error.value.code == "LAKE-005"
+
+
+def test_units_are_those_of_the_embodiment(source: SourceRef, runtime: Runtime) -> None:
+    millimetres = replace(SPEC, ingest=replace(SPEC.ingest, read=ReadSpec(state_units=("m", "mm", "m"))))
+    with pytest.raises(UserError, match="state is in other units .* first in dimension 1") as refused:
+        run(source, runtime, millimetres)
+    assert refused.value.code == "LAKE-005"
+    metres = replace(SPEC, ingest=replace(SPEC.ingest, read=ReadSpec(state_units=("m",) * 3, action_units=("m",) * 2)))
+    assert run(source, runtime, metres).num_episodes == 3
