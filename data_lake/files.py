@@ -187,6 +187,11 @@ def tree(root: LakePath) -> Iterator[LakePath]:
     return iter(sorted(found, key=lambda path: path.relative_to(root).as_posix()))
 
 
+def name_below(root: LakePath, path: LakePath) -> str:
+    """The name of `path` relative to `root`, with slashes."""
+    return path.as_posix().removeprefix(f"{root.as_posix()}/")
+
+
 def remove(path: LakePath) -> None:
     """A file, or a folder with all that is in it."""
     if not isinstance(path, Path):

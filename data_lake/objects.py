@@ -5,8 +5,9 @@ Address, region and credentials are those of AWS's own environment variables, wh
 
 import errno
 import os
+import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from errors import UserError
 SCHEME = "s3://"
 NOTE = "current"  # beside folders that were written whole: which of them it is
 CONFLICT_TRIES = 20
+TOGETHER = 32  # files that go up or come down at a time
 
 
 def is_object_uri(text: str) -> bool:
@@ -131,7 +133,37 @@ def copy(source: UPath, target: UPath) -> None:
 
 
 def upload(folder: Path, target: UPath, check: Callable[[], None]) -> None:
-    """Every file below `folder`, to the same names below `target`; `check` is called between files, may raise."""
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    """Every file below `folder`, to the same names below `target`. check: called between some files, may raise."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    for start in range(0, len(paths), TOGETHER):
         check()
-        target.fs.put_file(str(path), (target / path.relative_to(folder).as_posix()).path)
+        some = paths[start : start + TOGETHER]
+        names = [(target / path.relative_to(folder).as_posix()).path for path in some]
+        target.fs.put([str(path) for path in some], names)
+
+
+def download(root: UPath, sizes: Mapping[str, int], target: Path) -> None:
+    """Objects below `root`, by name with their sizes, to the same names below the folder `target`, each whole or not.
+
+    Raises UserError LAKE-173 when the disk has no room for them.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    needed, free = sum(sizes.values()), shutil.disk_usage(target).free
+    if needed > free:
+        raise UserError(
+            "LAKE-173",
+            f"{needed:,} bytes of {root} are needed as files of this machine, and its disk has room for {free:,}",
+            where=str(target),
+            next_step="make room, or name another --home",
+        )
+    temporary = target / f".tmp-{uuid.uuid4().hex}"
+    try:
+        names = list(sizes)
+        for start in range(0, len(names), TOGETHER):
+            some = names[start : start + TOGETHER]
+            root.fs.get([(root / name).path for name in some], [str(temporary / name) for name in some])
+            for name in some:
+                (target / name).parent.mkdir(parents=True, exist_ok=True)
+                os.replace(temporary / name, target / name)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

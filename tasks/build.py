@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
+from data_lake.files import LakePath
 from data_lake.lease import Holder, TakenOver
+from data_lake.mirror import mirror_of
 from data_lake.refs import Ref, to_json
 from data_lake.runs import Run
 from data_lake.store import Attempt, Slot, begin, now, reasons, require_files, slot_of
@@ -53,7 +54,7 @@ class Stage:
     def module(self) -> str:
         return self.fn.partition(":")[0]
 
-    def slot(self, spec: Any, *refs: Ref, lake: Path) -> Slot:
+    def slot(self, spec: Any, *refs: Ref, lake: LakePath) -> Slot:
         return slot_of(lake, self.name, self.version, spec, refs)
 
     def __call__(self, spec: Any, *refs: Ref, runtime: Runtime) -> Ref:
@@ -86,7 +87,11 @@ def build(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Built:
         require_files(runtime.lake, refs)
         events.write("start", why=reasons(slot, runtime.label))
         attempt = begin(
-            slot, run_id=runtime.run_id, lease_s=runtime.lease_s, on_wait=lambda held: _waiting(events, held)
+            slot,
+            run_id=runtime.run_id,
+            lease_s=runtime.lease_s,
+            on_wait=lambda held: _waiting(events, held),
+            mirror=mirror_of(runtime.lake, runtime.home),
         )
         if attempt is not None:
             try:
