@@ -11,6 +11,7 @@ from blake3 import blake3
 
 from data_lake import lake_meta
 from data_lake.examine import examine
+from data_lake.files import LakePath
 from data_lake.findings import Finding, finding, fold
 from data_lake.lineage import Lineage, elsewhere, lineage
 from data_lake.meaning import meaning_of
@@ -28,7 +29,7 @@ def doctor(
     source: str,
     read: ReadSpec = AS_THE_SOURCE_SAYS,
     *,
-    lake: Path | None = None,
+    lake: LakePath | None = None,
     source_format: str = "auto",
     workers: int = 2,
     deep: bool = False,
@@ -92,7 +93,7 @@ def _of_source(name: str, source: Source, read: ReadSpec, held: Lineage, *, work
     return _answer(name, source.card.format, source.card.version, (num_in, tasks.total()), tasks, findings)
 
 
-def _of_dataset(name: str, root: Path, lake: Path | None) -> dict[str, Any]:
+def _of_dataset(name: str, root: LakePath, lake: LakePath | None) -> dict[str, Any]:
     """Tables at the newest manifest's vector; every stored byte of video is read."""
     try:
         manifest = read_manifest(root)

@@ -7,23 +7,35 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from blake3 import blake3
+from upath import UPath
 
+from data_lake import objects
 from errors import UserError
+
+LakePath = Path | UPath
+"""A path in the lake: of a folder on this machine, or of objects in a bucket. `str` of it is what Lance opens."""
 
 TEMPORARY = ".tmp-"  # prefix of names that a crash may leave; gc removes them
 CHUNK = 1 << 20
 
 
-def put_if_absent(path: Path, payload: bytes) -> bool:
+def lake_path(text: str) -> LakePath:
+    """`s3://bucket/prefix`, or a folder wherever it is named from. Raises UserError as `objects.object_path`."""
+    return objects.object_path(text) if objects.is_object_uri(text) else Path(text).expanduser().resolve()
+
+
+def put_if_absent(path: LakePath, payload: bytes) -> bool:
     """Create `path` with `payload`, durably, unless it exists. True if this call created it.
 
     The content appears at once: an object store's conditional put, on a file system a hard link.
     """
+    if not isinstance(path, Path):
+        return objects.create(path, payload)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _written(path, payload)
     try:
@@ -36,8 +48,11 @@ def put_if_absent(path: Path, payload: bytes) -> bool:
     return True
 
 
-def replace(path: Path, payload: bytes) -> None:
+def replace(path: LakePath, payload: bytes) -> None:
     """Set `path` to `payload`; a reader sees the old content or the new one."""
+    if not isinstance(path, Path):
+        objects.put(path, payload)
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     os.replace(_written(path, payload), path)
 
@@ -56,8 +71,16 @@ def write_durably(path: Path, payload: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def sync(path: Path) -> None:
-    """Force a file, or the names in a folder, to disk."""
+def make_folder(path: LakePath) -> None:
+    """A folder and those above it; an object store has none."""
+    if isinstance(path, Path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def sync(path: LakePath) -> None:
+    """Force a file, or the names in a folder, to disk. An object that was put is there for good."""
+    if not isinstance(path, Path):
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -65,13 +88,22 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-@contextmanager
-def appearing(target: Path) -> Iterator[Path]:
-    """A temporary folder that becomes `target`, durably and by one rename, when the block ends without an error.
+@overload
+def appearing(target: Path) -> AbstractContextManager[Path]: ...
+@overload
+def appearing(target: LakePath) -> AbstractContextManager[LakePath]: ...
+def appearing(target: LakePath) -> AbstractContextManager[LakePath]:
+    """A temporary folder that becomes `target`, durably and at once, when the block ends without an error.
 
-    Raises FileExistsError when `target` is there by then; what was written is then removed. On an object store, which
-    has no rename, a marker put if absent would take its place.
+    On a file system by one rename. On an object store, which has none, it stays where it is and a note, put if absent,
+    says where; `appeared` reads it. Raises FileExistsError when another one was first; what was written is then
+    removed.
     """
+    return _renamed(target) if isinstance(target, Path) else objects.noted(target)
+
+
+@contextmanager
+def _renamed(target: Path) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.parent / f"{TEMPORARY}{uuid.uuid4().hex}"
     temporary.mkdir()
@@ -94,8 +126,22 @@ def appearing(target: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def link_or_copy(source: Path, target: Path) -> None:
-    """`target` with the content of `source`, which nobody will change: without a copy where the disk can."""
+def appeared(target: LakePath) -> LakePath | None:
+    """The folder that `appearing(target)` made, None while there is none."""
+    if isinstance(target, Path):
+        return target if target.is_dir() else None
+    return objects.where_noted(target)
+
+
+def link_or_copy(source: LakePath, target: LakePath) -> None:
+    """`target` with the content of `source`, which nobody will change: without a copy where the disk can.
+
+    Both are on one file system or in one store.
+    """
+    if not isinstance(source, Path) and not isinstance(target, Path):
+        objects.copy(source, target)
+        return
+    assert isinstance(source, Path) and isinstance(target, Path), "a lake is in one place"
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, target)
@@ -105,7 +151,7 @@ def link_or_copy(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def read_json(path: Path, *, remedy: str) -> Any:
+def read_json(path: LakePath, *, remedy: str) -> Any:
     """The content of a JSON file. Raises `UserError` LAKE-080 naming a file that is torn, with `remedy`."""
     try:
         return json.loads(path.read_text())
@@ -115,14 +161,14 @@ def read_json(path: Path, *, remedy: str) -> Any:
         ) from None
 
 
-def sha256(path: Path, *, durable: bool = False) -> str:
+def sha256(path: LakePath, *, durable: bool = False) -> str:
     """Hex SHA-256 of a file; `durable` also forces it to disk, for what a record is about to vouch for."""
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
+    with path.open("rb") as file:
         while chunk := file.read(CHUNK):
             digest.update(chunk)
-        if durable:
-            os.fsync(file.fileno())
+    if durable:
+        sync(path)
     return digest.hexdigest()
 
 
@@ -133,7 +179,24 @@ def content_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def tree(root: Path) -> Iterator[Path]:
+def tree(root: LakePath) -> Iterator[LakePath]:
     """Every file below `root`, in the order of their relative names."""
+    if not isinstance(root, Path):
+        return objects.tree(root)
     found = (Path(folder) / name for folder, _, names in os.walk(root) for name in names)
     return iter(sorted(found, key=lambda path: path.relative_to(root).as_posix()))
+
+
+def name_below(root: LakePath, path: LakePath) -> str:
+    """The name of `path` relative to `root`, with slashes."""
+    return path.as_posix().removeprefix(f"{root.as_posix()}/")
+
+
+def remove(path: LakePath) -> None:
+    """A file, or a folder with all that is in it."""
+    if not isinstance(path, Path):
+        objects.remove(path)
+    elif path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

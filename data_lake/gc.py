@@ -1,12 +1,12 @@
 """Garbage: what neither a record, nor a live lease, nor the snapshot of an unfinished run reaches."""
 
-import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from data_lake.files import TEMPORARY, tree
+from data_lake.files import TEMPORARY, LakePath, appeared, tree
+from data_lake.files import remove as remove_path
 from data_lake.lease import newest
 from data_lake.runs import runs
 from data_lake.store import RECORD, read_record
@@ -18,12 +18,12 @@ RESERVED = ("datasets", "runs", "registry")  # folders of the lake that hold no 
 class Garbage:
     """A file or folder that nothing reaches, why, and how many bytes it frees."""
 
-    path: Path
+    path: LakePath
     why: str
     num_bytes: int
 
 
-def find_garbage(lake: Path, *, grace_s: float) -> list[Garbage]:
+def find_garbage(lake: LakePath, *, grace_s: float) -> list[Garbage]:
     """What `gc` would remove: nothing younger than `grace_s` seconds by its newest file.
 
     Kept: what a record vouches for and the record, its leases and its revocation; the attempts of a slot whose
@@ -38,14 +38,11 @@ def find_garbage(lake: Path, *, grace_s: float) -> list[Garbage]:
 def remove(garbage: list[Garbage]) -> int:
     """Delete what `find_garbage` found; returns the bytes freed."""
     for each in garbage:
-        if each.path.is_dir():
-            shutil.rmtree(each.path)
-        else:
-            each.path.unlink(missing_ok=True)
+        remove_path(each.path)
     return sum(each.num_bytes for each in garbage)
 
 
-def _left_in_slots(lake: Path, needed: set[tuple[str, str]]) -> Iterator[Garbage]:
+def _left_in_slots(lake: LakePath, needed: set[tuple[str, str]]) -> Iterator[Garbage]:
     for leases in sorted(lake.glob("*/*/leases")):
         slot = leases.parent
         stage, name = slot.parent.name, slot.name
@@ -62,14 +59,14 @@ def _left_in_slots(lake: Path, needed: set[tuple[str, str]]) -> Iterator[Garbage
                 yield _garbage(attempt, "an attempt that the record does not name")
 
 
-def _vouched_attempts(slot: Path) -> set[str]:
+def _vouched_attempts(slot: LakePath) -> set[str]:
     """Attempts that hold files of the record. A record without files vouches for the attempt that it names."""
     record = read_record(slot / RECORD)
     held = {name.split("/")[1] for name in record["files"] if name.startswith("attempts/")}
     return held or {str(record["attempt"])}
 
 
-def _left_in_datasets(lake: Path, grace_s: float) -> Iterator[Garbage]:
+def _left_in_datasets(lake: LakePath, grace_s: float) -> Iterator[Garbage]:
     """What crashed writers left in tables. An ingest that lives may have written any of it."""
     roots = sorted((lake / "datasets").glob("*"))
     holders = [newest(leases) for leases in lake.glob("ingest/*/leases")]
@@ -80,18 +77,33 @@ def _left_in_datasets(lake: Path, grace_s: float) -> Iterator[Garbage]:
     for root in roots:
         for path in orphans(root, older_than_s=grace_s):
             yield _garbage(path, "no version of the data set reaches it")
+        if not isinstance(root, Path):
+            yield from _unnoted(root)
 
 
-def _temporary(lake: Path) -> Iterator[Garbage]:
+def _unnoted(root: LakePath) -> Iterator[Garbage]:
+    """Versions whose publishing a crash ended before its note was put; on a file system they are temporary folders."""
+    for target in sorted(root.glob("published/*")):
+        whole = appeared(target)
+        for place in sorted(target.iterdir()):
+            if place.is_dir() and place != whole:
+                yield _garbage(place, "left by publishing that did not finish")
+
+
+def _temporary(lake: LakePath) -> Iterator[Garbage]:
+    if not isinstance(lake, Path):
+        return  # objects are put under their own names
     for path in sorted(lake.rglob(f"{TEMPORARY}*")):
         yield _garbage(path, "left by a write that did not finish")
 
 
-def _garbage(path: Path, why: str) -> Garbage:
+def _garbage(path: LakePath, why: str) -> Garbage:
     files = tree(path) if path.is_dir() else iter((path,))
     return Garbage(path=path, why=why, num_bytes=sum(file.stat().st_size for file in files))
 
 
-def _age_s(path: Path) -> float:
+def _age_s(path: LakePath) -> float:
     files = list(tree(path)) if path.is_dir() else [path]
-    return time.time() - max((file.stat().st_mtime for file in [*files, path]), default=0.0)
+    if isinstance(path, Path):
+        files.append(path)  # a folder that is empty has an age, too
+    return time.time() - max((file.stat().st_mtime for file in files), default=0.0)

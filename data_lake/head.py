@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from data_lake import lake_meta
-from data_lake.files import replace
+from data_lake.files import LakePath, replace
 from data_lake.ingest import Ingested
 from data_lake.meaning import meant, shared_meaning
 from data_lake.refs import SourceRef
@@ -19,7 +19,7 @@ from data_lake.version import DatasetVersion, open_version
 SCHEME = "lake:"
 
 
-def look_at_head(lake: Path, source: str) -> SourceRef:
+def look_at_head(lake: LakePath, source: str) -> SourceRef:
     """The newest version of the data set in `lake:NAME`, as a snapshot. Raises UserError LAKE-002 without one."""
     version = open_version(lake, source.removeprefix(SCHEME))
     entries, meaning = _content(version)
@@ -32,7 +32,7 @@ def look_at_head(lake: Path, source: str) -> SourceRef:
     )
 
 
-def take_head(lake: Path, source: SourceRef, spec: IngestSpec, out_dir: Path) -> Ingested:
+def take_head(lake: LakePath, source: SourceRef, spec: IngestSpec, out_dir: Path) -> Ingested:
     """The view of the version that `source` is a snapshot of, written like that of any other ingest."""
     version = open_version(lake, source.path.removeprefix(SCHEME))
     entries, meaning = _content(version)

@@ -13,7 +13,7 @@ import numpy as np
 
 from data_lake import lake_meta
 from data_lake.examine import Examined, examine
-from data_lake.files import replace
+from data_lake.files import LakePath, replace
 from data_lake.findings import Finding, fold
 from data_lake.fitting import fits, same_embodiment, same_kind
 from data_lake.meaning import meaning_of, meant
@@ -75,7 +75,7 @@ def ingest_source(
     path: Path,
     spec: IngestSpec,
     *,
-    dataset_root: Path,
+    dataset_root: LakePath,
     out_dir: Path,
     label: str = "",
     dims: tuple[int, int] | None = None,
@@ -129,7 +129,7 @@ def _read(
             on_progress(number, total, {"frames": num_frames, "quarantined": len(done.bad)})
 
 
-def _begin(root: Path, label: str) -> _Pass:
+def _begin(root: LakePath, label: str) -> _Pass:
     writer = Writer(root)
     if writer.base is None:
         return _Pass(writer=writer, label=label, meta={}, info=None, tasks={}, ledger={})

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from data_lake.files import put_if_absent, read_json
+from data_lake.files import LakePath, put_if_absent, read_json
 from data_lake.files import replace as replace_file
 
 
@@ -67,7 +67,7 @@ def start_time(pid: int) -> str:
     return "" if fields[0] in "ZX" else fields[19]
 
 
-def newest(folder: Path) -> Holder | None:
+def newest(folder: LakePath) -> Holder | None:
     """The present holder of the slot whose lease files lie in `folder`."""
     names = sorted(path for path in folder.glob("*.json")) if folder.exists() else []
     return Holder(**read_json(names[-1], remedy="delete the file: the next builder takes over")) if names else None
@@ -76,7 +76,7 @@ def newest(folder: Path) -> Holder | None:
 class Lease:
     """A held lease: beats in the background until released or lost."""
 
-    def __init__(self, folder: Path, holder: Holder, lease_s: float) -> None:
+    def __init__(self, folder: LakePath, holder: Holder, lease_s: float) -> None:
         self._folder = folder
         self._holder = holder
         self._ended = threading.Event()
@@ -112,12 +112,12 @@ class Lease:
             replace_file(lease_path(self._folder, holder.attempt), json.dumps(asdict(holder)).encode())
 
 
-def lease_path(folder: Path, attempt: int) -> Path:
+def lease_path(folder: LakePath, attempt: int) -> LakePath:
     return folder / f"{attempt:04d}.json"
 
 
 def acquire(
-    folder: Path,
+    folder: LakePath,
     *,
     run_id: str,
     lease_s: float,

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from data_lake import lake_meta
+from data_lake.files import LakePath
 from data_lake.findings import Finding, finding
 from data_lake.tables import read_manifest, read_meta
 from errors import UserError
@@ -13,7 +13,7 @@ Lineage = dict[str, list[tuple[str, int]]]
 """Content hash to (data set, episode there)."""
 
 
-def lineage(lake: Path) -> Lineage:
+def lineage(lake: LakePath) -> Lineage:
     """Of the newest version of every data set. One that cannot be read is left out: it has a doctor of its own."""
     held: Lineage = {}
     for folder in sorted((lake / "datasets").glob("*/manifests")):

@@ -5,11 +5,11 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 
 from data_lake.balance import assign
+from data_lake.files import LakePath
 from data_lake.packing import Packing
 from data_lake.samples import Batch, SampleTable
 
@@ -23,7 +23,7 @@ class Loader:
     Picklable: handles are reopened in the process that reads. `input_wait_s`: seconds spent waiting for input.
     """
 
-    def __init__(self, folder: Path, packing: Packing, *, seed: int, rows_per_step: int) -> None:
+    def __init__(self, folder: LakePath, packing: Packing, *, seed: int, rows_per_step: int) -> None:
         self.table = SampleTable(folder)
         self.packing = packing
         self.seed = seed

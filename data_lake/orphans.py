@@ -2,24 +2,25 @@
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import PurePosixPath
 
 import lance
 
+from data_lake.files import LakePath, tree
 from data_lake.tables import TABLES, read_manifest, versions
 
 NEWEST_FIRST = 2**64 - 1  # Lance names a version's file by how far it is from this
 
 
-def orphans(root: Path, *, older_than_s: float) -> list[Path]:
+def orphans(root: LakePath, *, older_than_s: float) -> list[LakePath]:
     """Files under the tables of `root` that no version of the data set needs and nobody wrote lately.
 
     A living writer's files are younger than `older_than_s`, or they are taken from it.
     """
     before = time.time() - older_than_s
-    found: list[Path] = []
+    found: list[LakePath] = []
     if not versions(root):  # nothing was ever finished here
-        everything = [path for path in sorted(root.rglob("*")) if path.is_file()]
+        everything = list(tree(root))
         return everything if all(path.stat().st_mtime < before for path in everything) else []
     for name in TABLES:
         path = root / f"{name}.lance"
@@ -29,16 +30,16 @@ def orphans(root: Path, *, older_than_s: float) -> list[Path]:
     return found
 
 
-def _files(path: Path) -> Iterator[Path]:
-    return (file for file in sorted(path.rglob("*")) if file.is_file() and file.name != "latest_version_hint.json")
+def _files(path: LakePath) -> Iterator[LakePath]:
+    return (file for file in tree(path) if file.name != "latest_version_hint.json")
 
 
-def _needed(root: Path, path: Path, name: str) -> set[Path]:
+def _needed(root: LakePath, path: LakePath, name: str) -> set[LakePath]:
     """Data files, blobs and version files of every pinned version, and of the latest."""
     manifests = [read_manifest(root, version) for version in versions(root)]
     pinned = {manifest.vector[name] for manifest in manifests if manifest is not None}
     pinned.add(lance.dataset(str(path)).version)
-    needed: set[Path] = set()
+    needed: set[LakePath] = set()
     for version in pinned:
         table = lance.dataset(str(path), version=version)
         needed |= {
@@ -50,5 +51,5 @@ def _needed(root: Path, path: Path, name: str) -> set[Path]:
         for fragment in table.get_fragments():
             for file in fragment.data_files():
                 needed.add(path / "data" / file.path)
-                needed |= set((path / "data" / Path(file.path).stem).glob("*"))
+                needed |= set((path / "data" / PurePosixPath(file.path).stem).glob("*"))
     return needed

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from data_lake.files import LakePath
 from data_lake.patterns import Pattern, plan
 from data_lake.permutation import Permutations, derive_key
 from errors import UserError
@@ -174,10 +175,10 @@ class Packing:
         }
 
     @classmethod
-    def load(cls, folder: Path) -> "Packing":
+    def load(cls, folder: LakePath) -> "Packing":
         """Read what `save` wrote."""
         described = json.loads((folder / "packed.json").read_text())
-        with np.load(folder / "runs.npz", allow_pickle=False) as arrays:
+        with (folder / "runs.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             runs = arrays["firsts"], arrays["ends"]
         tokens = TokenCount(
             tokens_per_view=described["tokens_per_view"],

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from data_lake.card import HELD_OUT, TRAIN, make_card
+from data_lake.files import LakePath
 from data_lake.images import ImageJob, ImageSource, prepared_images
 from data_lake.request import Request, check_request
 from data_lake.samples import view_column
@@ -37,7 +38,7 @@ class Preprocessed:
 
 def preprocess_view(
     view: DatasetView,
-    dataset: Path,
+    dataset: LakePath,
     request: Request,
     out: Path,
     report: Callable[[int, int], None] = lambda _done, _total: None,
@@ -100,7 +101,7 @@ class _Samples:
     def __init__(
         self,
         view: DatasetView,
-        dataset: Path,
+        dataset: LakePath,
         request: Request,
         steps: Steps,
         splits: list[int],

@@ -5,14 +5,14 @@ own data files, linked, under a Lance version of their own, with the meta/ that 
 """
 
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import suppress
 
 import lance
 
 from data_lake.doctor import contents_findings
 from data_lake.exports.meta import ensure_sayable, unlike_lerobot, v3_files
 from data_lake.exports.stats import statistics_of
-from data_lake.files import appearing, link_or_copy
+from data_lake.files import LakePath, appeared, appearing, link_or_copy, name_below, replace
 from data_lake.findings import Finding
 from data_lake.schema import meta_rows
 from data_lake.tables import TABLES
@@ -20,11 +20,11 @@ from data_lake.version import DatasetVersion
 from errors import UserError
 
 
-def published_path(version: DatasetVersion) -> Path:
+def published_path(version: DatasetVersion) -> LakePath:
     return version.root / "published" / f"{version.manifest.version:06d}"
 
 
-def publish_lance(version: DatasetVersion) -> tuple[Path, list[Finding]]:
+def publish_lance(version: DatasetVersion) -> tuple[LakePath, list[Finding]]:
     """The folder of that version, made and verified when it is not there yet; and what its readers should know.
 
     Raises UserError LAKE-130 or LAKE-006 for what LeRobot cannot say, LAKE-132 when the tables are not whole.
@@ -32,37 +32,34 @@ def publish_lance(version: DatasetVersion) -> tuple[Path, list[Finding]]:
     ensure_sayable(version)
     findings = unlike_lerobot(version)
     target = published_path(version)
-    if target.is_dir():
-        return target, findings
+    if (made := appeared(target)) is not None:
+        return made, findings
     files = v3_files(version, statistics_of(version))
-    try:
-        with appearing(target) as folder:
-            for name in ("frames", "videos"):
-                _clone(version.table(name), version.root / f"{name}.lance", folder / f"{name}.lance")
-            for name, content in files.items():
-                path = folder / "meta" / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-            lance.write_dataset(meta_rows(files), str(folder / "meta.lance"))
-            _verify(folder, version)
-    except FileExistsError:  # another one published the same version meanwhile
-        pass
-    return target, findings
+    with suppress(FileExistsError), appearing(target) as folder:  # another one may publish the same version first
+        for name in ("frames", "videos"):
+            _clone(version.table(name), version.root / f"{name}.lance", folder / f"{name}.lance")
+        for name, content in files.items():
+            replace(folder / "meta" / name, content)
+        lance.write_dataset(meta_rows(files), str(folder / "meta.lance"))
+        _verify(folder, version)
+    made = appeared(target)
+    assert made is not None, "whoever was first left it whole"
+    return made, findings
 
 
-def _clone(table: lance.LanceDataset, source: Path, target: Path) -> None:
+def _clone(table: lance.LanceDataset, source: LakePath, target: LakePath) -> None:
     """`table` at `target`: the same fragments over the same files. Not `shallow_clone`, whose base paths are
     absolute: a lake that was moved or copied would lose them, or go on reading the old one."""
     fragments = [fragment.metadata for fragment in table.get_fragments()]
     for file in (file for fragment in fragments for file in _files(fragment, source)):
-        link_or_copy(file, target / file.relative_to(source))
+        link_or_copy(file, target / name_below(source, file))
     if not fragments:
         lance.write_dataset(table.schema.empty_table(), str(target))
         return
     lance.LanceDataset.commit(str(target), lance.LanceOperation.Overwrite(table.schema, fragments))
 
 
-def _files(fragment: lance.fragment.FragmentMetadata, table: Path) -> Iterator[Path]:
+def _files(fragment: lance.fragment.FragmentMetadata, table: LakePath) -> Iterator[LakePath]:
     """Data files of a fragment, each with the blobs beside it."""
     for file in fragment.files:
         path = table / "data" / file.path
@@ -70,7 +67,7 @@ def _files(fragment: lance.fragment.FragmentMetadata, table: Path) -> Iterator[P
         yield from sorted(path.with_suffix("").glob("*"))
 
 
-def _verify(folder: Path, version: DatasetVersion) -> None:
+def _verify(folder: LakePath, version: DatasetVersion) -> None:
     tables = {name: lance.dataset(str(folder / f"{name}.lance")) for name in TABLES}
     found = list(contents_findings(tables, version.manifest, version.episodes, stored=False))
     if found:

@@ -7,9 +7,8 @@ what it touched, so that gc spares what a Retry continues, and finished.json end
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from data_lake.files import put_if_absent
+from data_lake.files import LakePath, put_if_absent
 from data_lake.refs import SourceRef, from_json, to_json
 from data_lake.store import Slot, now
 
@@ -18,11 +17,11 @@ from data_lake.store import Slot, now
 class Run:
     """One flow run as the lake knows it; a Retry has the same id."""
 
-    lake: Path
+    lake: LakePath
     run_id: str
 
     @property
-    def path(self) -> Path:
+    def path(self) -> LakePath:
         return self.lake / "runs" / self.run_id
 
     def source(self, resolve: Callable[[], SourceRef]) -> SourceRef:
@@ -36,8 +35,7 @@ class Run:
     def touch(self, slot: Slot) -> None:
         """Note that this run needs `slot`."""
         mark = self.path / "slots" / f"{slot.stage}-{slot.fingerprint}"
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.touch()
+        put_if_absent(mark, b"")
 
     def slots(self) -> list[tuple[str, str]]:
         """(stage, fingerprint) of every slot that this run touched."""
@@ -51,7 +49,7 @@ class Run:
         return (self.path / "finished.json").exists()
 
 
-def runs(lake: Path) -> list[Run]:
+def runs(lake: LakePath) -> list[Run]:
     """Every run that the lake has heard of."""
     folder = lake / "runs"
     return [Run(lake=lake, run_id=path.name) for path in sorted(folder.iterdir())] if folder.exists() else []

@@ -6,13 +6,13 @@ Opened lazily in the process that reads and dropped when pickled, since Lance do
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import lance
 import numpy as np
 import pyarrow as pa
 
+from data_lake.files import LakePath
 from data_lake.packing import TokenCount
 from errors import UserError
 
@@ -64,7 +64,7 @@ def _running(lengths: np.ndarray) -> np.ndarray:
 class SampleTable:
     """The tables that preprocessing wrote, read by sample id (row number)."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: LakePath) -> None:
         self.folder = folder
         self.card: dict[str, Any] = json.loads((folder / "card.json").read_text())
         self._samples: lance.LanceDataset | None = None

@@ -15,7 +15,7 @@ import pyarrow as pa
 from blake3 import blake3
 from lance.fragment import FragmentMetadata
 
-from data_lake.files import sync
+from data_lake.files import LakePath, sync
 from data_lake.schema import VIDEOS
 from errors import Transient
 
@@ -52,7 +52,7 @@ class _Shelf:
 class Shelves:
     """Takes videos and writes them as fragments, in order. `write` makes fragments of a table in `folder`."""
 
-    def __init__(self, folder: Path, write: Write) -> None:
+    def __init__(self, folder: LakePath, write: Write) -> None:
         self._folder = folder
         self._write = write
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shelf")
@@ -125,6 +125,6 @@ def _fill(place: memoryview, read_into: Callable[[memoryview], int | None], path
         done += count
 
 
-def _files(data: Path) -> list[Path]:
+def _files(data: LakePath) -> list[LakePath]:
     """A data file and the blobs that lie in a folder of its name."""
     return [data, *sorted(data.with_suffix("").glob("*"))]

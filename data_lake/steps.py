@@ -8,6 +8,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 
+from data_lake.files import LakePath
 from data_lake.view import DatasetView
 from errors import UserError
 
@@ -21,7 +22,7 @@ class Steps:
     starts_E: np.ndarray
 
 
-def read_steps(view: DatasetView, dataset: Path) -> Steps:
+def read_steps(view: DatasetView, dataset: LakePath) -> Steps:
     """Rows of the view's episodes from `frames.lance` at the view's version, through Daft.
 
     Raises UserError PREP-002 when an episode's rows are not exactly those that its view names.

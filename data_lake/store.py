@@ -5,16 +5,19 @@ is written last, put-if-absent, and names its attempt; revoked.json says why a r
 """
 
 import json
-import os
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from upath import UPath
+
 from data_lake import identity
-from data_lake.files import put_if_absent, read_json, sha256, tree
+from data_lake.files import LakePath, name_below, put_if_absent, read_json, sha256, tree
 from data_lake.lease import Holder, Lease, acquire, newest
+from data_lake.objects import upload
 from data_lake.refs import DatasetRef, Ref, SourceRef, from_json, to_json
 from errors import UserError
 
@@ -27,13 +30,13 @@ WRITTEN = {"stage", "fingerprint", "identity", "attempt", "ref", "files"}
 class Slot:
     """An address that follows from what is to be built: stage, semantic version, spec, input fingerprints."""
 
-    lake: Path
+    lake: LakePath
     stage: str
     fingerprint: str
     identity: dict[str, Any]
 
     @property
-    def path(self) -> Path:
+    def path(self) -> LakePath:
         return self.lake / self.stage / self.fingerprint
 
     @property
@@ -55,7 +58,7 @@ class Slot:
         return newest(self.path / "leases")
 
 
-def slot_of(lake: Path, stage: str, version: int, spec: Any, refs: Sequence[Ref]) -> Slot:
+def slot_of(lake: LakePath, stage: str, version: int, spec: Any, refs: Sequence[Ref]) -> Slot:
     """The slot of this spec and these inputs.
 
     A revoked record moves the identity on: the revocation becomes part of it, so that the stage and all
@@ -89,12 +92,18 @@ def now() -> str:
 
 
 class Attempt:
-    """One builder's turn at a slot: what a stage function gets as `out`."""
+    """One builder's turn at a slot: what a stage function gets as `out`. It writes files of this machine, in the
+    lake's mirror, which is the lake itself where that is a folder."""
 
-    def __init__(self, slot: Slot, lease: Lease) -> None:
+    def __init__(self, slot: Slot, lease: Lease, mirror: Path) -> None:
         self._slot = slot
         self._lease = lease
+        self._mirror = mirror
         self.number = lease.attempt
+        if not isinstance(
+            slot.lake, Path
+        ):  # the number is new to the store: what is here was of a slot that gc removed
+            shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -103,21 +112,21 @@ class Attempt:
 
     @property
     def slot(self) -> Path:
-        return self._slot.path
+        return self._mirror / self._slot.stage / self._slot.fingerprint
 
     @property
     def path(self) -> Path:
         """The directory that only this attempt writes."""
-        return self._slot.path / "attempts" / str(self.number)
+        return self.slot / "attempts" / str(self.number)
 
     @property
     def uri(self) -> str:
-        return self.path.relative_to(self._slot.lake).as_posix()
+        return name_below(self._mirror, self.path)
 
     @property
     def earlier(self) -> list[Path]:
-        """Directories of earlier attempts, newest first; what is complete in them may be read."""
-        numbered = [path for path in (self._slot.path / "attempts").iterdir() if int(path.name) < self.number]
+        """Directories of earlier attempts on this machine, newest first; what is complete in them may be read."""
+        numbered = [path for path in (self.slot / "attempts").iterdir() if int(path.name) < self.number]
         return sorted(numbered, key=lambda path: -int(path.name))
 
     def check(self) -> None:
@@ -136,6 +145,8 @@ class Attempt:
             **details,
             "files": self._vouched(ref),
         }
+        if not isinstance(self._slot.lake, Path):
+            self._upload(self._slot.lake, record["files"])
         put_if_absent(self._slot.path / RECORD, json.dumps(record, indent=1).encode())
         self._lease.release()
         return self._slot.record() or record
@@ -146,20 +157,32 @@ class Attempt:
 
     def _vouched(self, ref: Ref) -> dict[str, dict[str, Any]]:
         """Size and SHA-256 of every file of the result: below the ref where that lies in this slot."""
-        root = self._slot.lake / ref.uri
-        inside = root.is_relative_to(self._slot.path)
+        root = self._mirror / ref.uri
+        inside = root.is_relative_to(self.slot)
         found = tree(root if inside else self.path)
         return {
-            path.relative_to(self._slot.path).as_posix(): {
-                "size": path.stat().st_size,
-                "sha256": sha256(path, durable=True),
-            }
+            name_below(self.slot, path): {"size": path.stat().st_size, "sha256": sha256(path, durable=True)}
             for path in found
         }
 
+    def _upload(self, lake: UPath, vouched: Iterable[str]) -> None:
+        """The attempts that hold files of the result, whole, into the store: before the record, under the lease."""
+        for number in sorted({name.split("/")[1] for name in vouched} | {str(self.number)}):
+            name = f"{self._slot.stage}/{self._slot.fingerprint}/attempts/{number}"
+            upload(self._mirror / name, lake / name, self.check)
+        self.check()
 
-def begin(slot: Slot, *, run_id: str, lease_s: float, on_wait: Callable[[Holder], None]) -> Attempt | None:
-    """Take the slot, waiting while another builder lives; None when the record exists by then."""
+
+def begin(
+    slot: Slot, *, run_id: str, lease_s: float, on_wait: Callable[[Holder], None], mirror: Path | None = None
+) -> Attempt | None:
+    """Take the slot, waiting while another builder lives; None when the record exists by then.
+
+    mirror: where attempts on an object store are written before they are put there (see `data_lake.mirror`).
+    """
+    here = slot.lake if isinstance(slot.lake, Path) else mirror
+    if here is None:
+        raise ValueError(f"{slot.name}: an attempt at a slot of {slot.lake} needs a mirror")
     lease = acquire(
         slot.path / "leases",
         run_id=run_id,
@@ -167,10 +190,10 @@ def begin(slot: Slot, *, run_id: str, lease_s: float, on_wait: Callable[[Holder]
         is_finished=(slot.path / RECORD).exists,
         on_wait=on_wait,
     )
-    return Attempt(slot, lease) if lease else None
+    return Attempt(slot, lease, here) if lease else None
 
 
-def records(lake: Path, stage: str | None = None) -> list[dict[str, Any]]:
+def records(lake: LakePath, stage: str | None = None) -> list[dict[str, Any]]:
     """All records of the lake (or of one stage), oldest first. Revoked ones carry `revoked`."""
     found = []
     for path in lake.glob(f"{stage or '*'}/*/{RECORD}"):
@@ -180,7 +203,7 @@ def records(lake: Path, stage: str | None = None) -> list[dict[str, Any]]:
     return sorted(found, key=lambda record: record["provenance"]["finished"])
 
 
-def read_record(path: Path) -> dict[str, Any]:
+def read_record(path: LakePath) -> dict[str, Any]:
     """A record. Raises `UserError` LAKE-080 for one that is torn: what it vouched for is not known any more."""
     remedy = "restore the file, or delete it: the stage is then built again"
     record = read_json(path, remedy=remedy)
@@ -189,13 +212,13 @@ def read_record(path: Path) -> dict[str, Any]:
     return record
 
 
-def builders(lake: Path) -> dict[str, Holder]:
+def builders(lake: LakePath) -> dict[str, Holder]:
     """Who builds at this moment, by unfinished slot (`stage/fingerprint`), without those surely gone."""
     found = {}
     for leases in sorted(lake.glob("*/*/leases")):
         holder = None if (leases.parent / RECORD).exists() else newest(leases)
         if holder is not None and not holder.is_gone():
-            found[leases.parent.relative_to(lake).as_posix()] = holder
+            found[name_below(lake, leases.parent)] = holder
     return found
 
 
@@ -231,7 +254,7 @@ def _revocation(siblings: list[dict[str, Any]], new: dict[str, Any]) -> str:
     return ""
 
 
-def require_files(lake: Path, refs: Sequence[Ref]) -> None:
+def require_files(lake: LakePath, refs: Sequence[Ref]) -> None:
     """See that what `refs` stand for is still there, by sizes alone. Raises `UserError` LAKE-081 naming what is not."""
     for ref in refs:
         if isinstance(ref, SourceRef):  # outside of the lake
@@ -252,11 +275,11 @@ def require_files(lake: Path, refs: Sequence[Ref]) -> None:
             )
 
 
-def _has_size(path: Path, size: int) -> bool:
+def _has_size(path: LakePath, size: int) -> bool:
     return path.exists() and path.stat().st_size == size
 
 
-def damaged(lake: Path, record: dict[str, Any]) -> list[str]:
+def damaged(lake: LakePath, record: dict[str, Any]) -> list[str]:
     """Files that the record vouches for and that are missing or changed, as lines that name them."""
     root = lake / record["stage"] / record["fingerprint"]
     found = []
@@ -264,6 +287,6 @@ def damaged(lake: Path, record: dict[str, Any]) -> list[str]:
         path = root / name
         if not path.exists():
             found.append(f"{name}: missing")
-        elif os.path.getsize(path) != expected["size"] or sha256(path) != expected["sha256"]:
+        elif path.stat().st_size != expected["size"] or sha256(path) != expected["sha256"]:
             found.append(f"{name}: content differs from what its record vouches for")
     return found

@@ -10,13 +10,12 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 
 import lance
 import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 
-from data_lake.files import put_if_absent, sync
+from data_lake.files import LakePath, make_folder, put_if_absent, sync
 from data_lake.schema import FILE_FORMAT, META, VIDEOS, meta_rows
 from data_lake.shelf import Content, Shelves
 from data_lake.video import VideoIndex
@@ -49,7 +48,7 @@ class Place:
     file_index: int
 
 
-def dataset_root(lake: Path, name: str) -> Path:
+def dataset_root(lake: LakePath, name: str) -> LakePath:
     """Where the data set `name` is. Raises UserError LAKE-034 for a name that could lead anywhere else."""
     if not NAME.fullmatch(name):
         raise UserError(
@@ -58,16 +57,16 @@ def dataset_root(lake: Path, name: str) -> Path:
     return lake / "datasets" / name
 
 
-def manifest_path(root: Path, version: int) -> Path:
+def manifest_path(root: LakePath, version: int) -> LakePath:
     return root / "manifests" / f"{version:06d}.json"
 
 
-def versions(root: Path) -> list[int]:
+def versions(root: LakePath) -> list[int]:
     """Every version of the data set, oldest first."""
     return sorted(int(path.stem) for path in (root / "manifests").glob("[0-9]*.json"))
 
 
-def read_manifest(root: Path, version: int | None = None) -> Manifest | None:
+def read_manifest(root: LakePath, version: int | None = None) -> Manifest | None:
     """That version's manifest, or the newest; None when there is none.
 
     Raises UserError LAKE-074 when it is no manifest.
@@ -90,7 +89,7 @@ NEEDED = {"videos": VIDEOS.names, "meta": META.names}
 RESTORE = "restore the data set from a copy, or ingest its sources into a new one"
 
 
-def open_table(root: Path, manifest: Manifest, name: str) -> lance.LanceDataset:
+def open_table(root: LakePath, manifest: Manifest, name: str) -> lance.LanceDataset:
     """The table `name` as of `manifest`. Raises UserError LAKE-074 when that version is gone."""
     path = root / f"{name}.lance"
     where = f"{path} at version {manifest.vector[name]} (data set version {manifest.version})"
@@ -104,7 +103,7 @@ def open_table(root: Path, manifest: Manifest, name: str) -> lance.LanceDataset:
     return table
 
 
-def read_meta(root: Path, manifest: Manifest) -> dict[str, bytes]:
+def read_meta(root: LakePath, manifest: Manifest) -> dict[str, bytes]:
     """The files of LeRobot's meta/ by their path below it."""
     table = open_table(root, manifest, "meta").to_table()
     return dict(zip(table["path"].to_pylist(), table["data"].to_pylist(), strict=True))
@@ -113,7 +112,7 @@ def read_meta(root: Path, manifest: Manifest) -> dict[str, bytes]:
 class Writer:
     """Appends to the newest version. `commit` gives None when another writer was first: begin again then."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: LakePath) -> None:
         self.root = root
         self.base = read_manifest(root)
         self._pending: list[pa.Table] = []
@@ -217,21 +216,21 @@ class Writer:
         return _commit(self.root / f"{name}.lance", table.schema, [*kept, *fragments])
 
 
-def _write(path: Path, table: pa.Table) -> list[FragmentMetadata]:
+def _write(path: LakePath, table: pa.Table) -> list[FragmentMetadata]:
     """New fragments on disk that no version of the table has yet."""
     _ensure(path, table.schema)
     return write_fragments(table, str(path), schema=table.schema, mode="append", data_storage_version=FILE_FORMAT)
 
 
-def _exists(path: Path) -> bool:
+def _exists(path: LakePath) -> bool:
     return any((path / "_versions").glob("*.manifest"))
 
 
-def _ensure(path: Path, schema: pa.Schema) -> None:
+def _ensure(path: LakePath, schema: pa.Schema) -> None:
     """Create the table empty; of several that try at once, one does."""
     if _exists(path):
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     try:
         lance.write_dataset(schema.empty_table(), str(path), mode="create", data_storage_version=FILE_FORMAT)
     except OSError:  # the loser of the race may find one version there, or several
@@ -239,7 +238,7 @@ def _ensure(path: Path, schema: pa.Schema) -> None:
             raise
 
 
-def _commit(path: Path, schema: pa.Schema, fragments: Iterable[FragmentMetadata]) -> int:
+def _commit(path: LakePath, schema: pa.Schema, fragments: Iterable[FragmentMetadata]) -> int:
     """The version of the table that holds exactly `fragments`, in this order, whatever its latest version holds.
 
     An Overwrite loses to any commit since the version it read, so it is repeated on the latest.

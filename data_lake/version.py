@@ -3,12 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import lance
 
 from data_lake import lake_meta
+from data_lake.files import LakePath
 from data_lake.tables import Manifest, dataset_root, open_table, read_manifest, read_meta
 from errors import UserError
 
@@ -17,7 +17,7 @@ from errors import UserError
 class DatasetVersion:
     """info: as in info.json. tasks: text to index. episodes: rows of the episodes table, in the order of the frames."""
 
-    root: Path
+    root: LakePath
     manifest: Manifest
     info: Mapping[str, Any]
     tasks: Mapping[str, int]
@@ -40,7 +40,7 @@ class DatasetVersion:
         return open_table(self.root, self.manifest, name)
 
 
-def open_version(lake: Path, named: str) -> DatasetVersion:
+def open_version(lake: LakePath, named: str) -> DatasetVersion:
     """`NAME@3`, or the newest version of `NAME`. Raises UserError LAKE-002 when the lake has none, LAKE-034 for
     what is no name."""
     name, at, number = named.partition("@")

@@ -4,11 +4,11 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BufferedIOBase
-from pathlib import Path
 from typing import Any
 
 import lance
 
+from data_lake.files import LakePath
 from errors import UserError
 
 
@@ -47,7 +47,7 @@ class DatasetView:
     episodes: tuple[ViewEpisode, ...]
 
 
-def read_view(folder: Path) -> DatasetView:
+def read_view(folder: LakePath) -> DatasetView:
     """Read the view that ingest wrote to `folder`."""
     found = json.loads((folder / "episodes.json").read_text())
     return DatasetView(

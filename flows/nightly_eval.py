@@ -8,6 +8,7 @@ from typing import Any, cast
 from prefect.artifacts import create_markdown_artifact
 from prefect.states import Completed, Failed
 
+from data_lake.files import LakePath
 from data_lake.refs import EvalReport, Ref, TaskResult, from_json
 from data_lake.store import records
 from flows.places import places
@@ -61,7 +62,7 @@ def nightly_eval(model: str = "tiny", profile: str = "laptop", lake: str | None 
     return Failed(message=sentence) if worse else Completed(message=sentence, data=report)
 
 
-def champion_of(model: str, lake: Path, home: Path) -> Champion | None:
+def champion_of(model: str, lake: LakePath, home: Path) -> Champion | None:
     """The champion's records, by the fingerprint of the slot that registered it. None when there is none."""
     from tasks.promotion import champion
     from tasks.registry import connect  # MLflow takes seconds to import

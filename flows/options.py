@@ -8,7 +8,10 @@ import typer
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the last line of standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Errors only.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Tracebacks.")]
-Lake = Annotated[Path | None, typer.Option("--lake", envvar="VLALOOP_LAKE", help="Data and records. [./lake]")]
+Lake = Annotated[
+    str | None,
+    typer.Option("--lake", envvar="VLALOOP_LAKE", help="Data and records: a folder, or s3://BUCKET/PREFIX. [./lake]"),
+]
 Home = Annotated[
     Path | None, typer.Option("--home", envvar="VLALOOP_HOME", help="Local state. [.vlaloop beside the lake]")
 ]

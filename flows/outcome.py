@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from data_lake.files import LakePath
 from flows.plan import PlannedStage
 from flows.screen import seconds
 from flows.services import ledger
@@ -27,7 +28,7 @@ class Outcome:
 
     recipe: str
     changes: tuple[str, ...] = ()
-    lake: Path
+    lake: LakePath
     home: Path
     planned: Sequence[PlannedStage]
     events: Sequence[Json] = ()

@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from data_lake.files import LakePath, lake_path
+from data_lake.objects import require_bucket
 from errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -12,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Places:
-    lake: Path
+    lake: LakePath
     home: Path
 
     def environment(self) -> dict[str, str]:
@@ -20,15 +22,19 @@ class Places:
         return {"VLALOOP_LAKE": str(self.lake), "VLALOOP_HOME": str(self.home)}
 
 
-def places(lake: str | Path | None = None, home: str | Path | None = None) -> Places:
-    """`lake`: argument, `VLALOOP_LAKE`, `./lake`. `home`: argument, `VLALOOP_HOME`, `.vlaloop/` beside the lake.
+def places(lake: str | LakePath | None = None, home: str | Path | None = None) -> Places:
+    """`lake`: argument, `VLALOOP_LAKE`, `./lake`. `home`: argument, `VLALOOP_HOME`, `.vlaloop/` beside the lake,
+    in the present folder where the lake is on an object store.
 
-    Raises UserError CLI-007 where a file is in the way.
+    Raises UserError CLI-007 where a file is in the way, LAKE-170 … 172 for an object store that cannot be used.
     """
-    chosen = Path(lake or os.environ.get("VLALOOP_LAKE") or "lake").expanduser().resolve()
+    chosen = lake_path(str(lake or os.environ.get("VLALOOP_LAKE") or "lake"))
     state = home or os.environ.get("VLALOOP_HOME")
-    found = Places(lake=chosen, home=Path(state).expanduser().resolve() if state else chosen.parent / ".vlaloop")
+    beside = chosen.parent if isinstance(chosen, Path) else Path.cwd()
+    found = Places(lake=chosen, home=Path(state).expanduser().resolve() if state else beside / ".vlaloop")
+    if not isinstance(chosen, Path):
+        require_bucket(chosen)
     for path in (found.lake, found.home):
-        if path.exists() and not path.is_dir():
+        if isinstance(path, Path) and path.exists() and not path.is_dir():
             raise UserError("CLI-007", "this is a file, not a folder", where=str(path), next_step="name another place")
     return found

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from data_lake.files import LakePath
 from data_lake.refs import Ref, SourceRef
 from data_lake.store import Slot, reasons
 from errors import UserError
@@ -38,7 +38,7 @@ class _Pending(Ref):
     """Stands for a ref that only building gives."""
 
 
-def make_plan(recipe: LoopRecipe, lake: Path, source: SourceRef | None) -> list[PlannedStage]:
+def make_plan(recipe: LoopRecipe, lake: LakePath, source: SourceRef | None) -> list[PlannedStage]:
     """The loop's stages in order. Pure look: nothing is created in the lake."""
     planned: list[PlannedStage] = []
 
@@ -51,7 +51,7 @@ def make_plan(recipe: LoopRecipe, lake: Path, source: SourceRef | None) -> list[
     return planned
 
 
-def _look(stage: Stage, spec: Any, refs: Sequence[Ref], lake: Path, label: str) -> PlannedStage:
+def _look(stage: Stage, spec: Any, refs: Sequence[Ref], lake: LakePath, label: str) -> PlannedStage:
     if any(isinstance(ref, _Pending) for ref in refs):
         return PlannedStage(stage=stage, slot=None, record=None, why=_reasons_without_inputs(stage, spec, lake, label))
     slot = stage.slot(spec, *refs, lake=lake)
@@ -59,7 +59,7 @@ def _look(stage: Stage, spec: Any, refs: Sequence[Ref], lake: Path, label: str) 
     return PlannedStage(stage=stage, slot=slot, record=record, why=() if record else tuple(reasons(slot, label)))
 
 
-def _reasons_without_inputs(stage: Stage, spec: Any, lake: Path, label: str) -> tuple[str, ...]:
+def _reasons_without_inputs(stage: Stage, spec: Any, lake: LakePath, label: str) -> tuple[str, ...]:
     """The stage's own changes, if any, and that its inputs will change."""
     own = reasons(stage.slot(spec, lake=lake), label)
     return tuple([reason for reason in own if reason not in ("upstream", "unfinished")] + ["upstream"])

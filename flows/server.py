@@ -18,6 +18,7 @@ from prefect.logging.handlers import PrefectConsoleHandler
 from prefect.settings import get_current_settings, temporary_settings
 
 from data_lake.lease import newest
+from data_lake.mirror import mirror_of
 from flows import trace
 from flows.places import Places, places
 from flows.services import ledger
@@ -153,7 +154,7 @@ def _end_training(flow: Any, flow_run: Any, state: Any) -> None:  # noqa: ARG001
 
     where = places_of(flow_run.parameters)
     told = [event for event in read_events(where.home, str(flow_run.id)) if event["stage"] == "train"]
-    slot = where.lake / "train" / told[-1]["slot"] if told else None
-    holder = newest(slot / "leases") if slot else None
-    if slot and holder and holder.run_id == str(flow_run.id):  # else somebody else follows that job by now
-        cancel_job(slot)
+    name = f"train/{told[-1]['slot']}" if told else None
+    holder = newest(where.lake / name / "leases") if name else None
+    if name and holder and holder.run_id == str(flow_run.id):  # else somebody else follows that job by now
+        cancel_job(mirror_of(where.lake, where.home) / name)

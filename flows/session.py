@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from data_lake.files import put_if_absent
+from data_lake.files import LakePath, put_if_absent
 from data_lake.refs import Ref, SourceRef
 from data_lake.runs import Run
 from flows.plan import require_source
@@ -47,7 +47,7 @@ def absolute_source(source: str) -> str:
     return source if source.startswith("lake:") else str(Path(source).resolve())
 
 
-def look_at(path: str, *, lake: Path, home: Path) -> SourceRef:
+def look_at(path: str, *, lake: LakePath, home: Path) -> SourceRef:
     """The present content of a source folder, or of the data set that `lake:NAME` names, as one digest."""
     if path.startswith("lake:"):
         from data_lake.head import look_at_head

@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from data_lake.disk import disk_faults
+from data_lake.files import LakePath
 from data_lake.lease import Holder, TakenOver
+from data_lake.mirror import mirror_of
 from data_lake.refs import Ref, SourceRef, to_json
 from data_lake.runs import Run
 from data_lake.store import Attempt, Slot, begin, now, reasons, require_files, slot_of
@@ -54,7 +55,7 @@ class Stage:
     def module(self) -> str:
         return self.fn.partition(":")[0]
 
-    def slot(self, spec: Any, *refs: Ref, lake: Path) -> Slot:
+    def slot(self, spec: Any, *refs: Ref, lake: LakePath) -> Slot:
         return slot_of(lake, self.name, self.version, spec, refs)
 
     def __call__(self, spec: Any, *refs: Ref, runtime: Runtime) -> Ref:
@@ -87,7 +88,11 @@ def build(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Built:
         require_files(runtime.lake, refs)
         events.write("start", why=reasons(slot, runtime.label))
         attempt = begin(
-            slot, run_id=runtime.run_id, lease_s=runtime.lease_s, on_wait=lambda held: _waiting(events, held)
+            slot,
+            run_id=runtime.run_id,
+            lease_s=runtime.lease_s,
+            on_wait=lambda held: _waiting(events, held),
+            mirror=mirror_of(runtime.lake, runtime.home),
         )
         if attempt is not None:
             try:
@@ -119,7 +124,7 @@ def _build_attempt(
 
     needed_bytes = sum(ref.num_bytes for ref in refs if isinstance(ref, SourceRef))
     try:
-        with disk_faults(runtime.lake, needed_bytes=needed_bytes):
+        with disk_faults(attempt.path, needed_bytes=needed_bytes):
             _fail_if_asked(stage, runtime)
             ref = fn(spec, *refs, out=attempt, runtime=replace(runtime, sink=sink))
             seconds = time.monotonic() - clock

@@ -81,7 +81,7 @@ def check_suite(spec: EvaluateSpec, meaning: dict[str, Any]) -> None:
 def _closed_loop(spec: EvaluateSpec, scene: SceneSpec, export: ExportRef, out: Attempt, runtime: Runtime) -> EvalReport:
     settings = {
         "evaluate": dataclasses.asdict(spec),
-        "export": str(runtime.path(export.uri)) if spec.actor == "export" else None,
+        "export": str(runtime.local(export.uri)) if spec.actor == "export" else None,
     }
     blocks = _Blocks(spec, out.path / BLOCKS)
     blocks.adopt([attempt / BLOCKS for attempt in out.earlier])

@@ -50,7 +50,7 @@ def export(
     Raises `UserError` EXPORT-001 when the action error is above `export.max_action_error`.
     """
     torch.set_num_threads(runtime.threads)
-    source, folder = runtime.path(checkpoint.uri), out.path / "policy"
+    source, folder = runtime.local(checkpoint.uri), out.path / "policy"
     written = write(source, folder, spec.export.precision)
     out.check()
     error = measure(source, folder, SampleTable(runtime.path(preprocessed.uri)), spec.export, runtime)

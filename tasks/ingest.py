@@ -49,7 +49,7 @@ def _from_files(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Atte
             verify(source, runtime.home / "snapshots")
 
     return ingest_source(
-        Path(source.path) if isinstance(source, SourceRef) else runtime.path(source.uri),
+        Path(source.path) if isinstance(source, SourceRef) else runtime.local(source.uri),
         spec.ingest,
         dataset_root=dataset_root(runtime.lake, spec.ingest.dataset),
         out_dir=out.path,

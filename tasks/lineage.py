@@ -1,16 +1,16 @@
 """Walks records upstream: from a ref to everything that it was made of, and to the settings that made it."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
+from data_lake.files import LakePath
 from data_lake.refs import Ref
 from data_lake.store import records
 
 Record = Mapping[str, Any]
 
 
-def lineage(lake: Path, refs: Iterable[Ref]) -> dict[str, Record]:
+def lineage(lake: LakePath, refs: Iterable[Ref]) -> dict[str, Record]:
     """Records of `refs` and of all they were built from, by stage, in the order of the loop."""
     known = {record["ref"]["fingerprint"]: record for record in records(lake)}
     return upstream(known, [ref.fingerprint for ref in refs])

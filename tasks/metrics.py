@@ -19,7 +19,7 @@ from mlflow.entities import Metric, Param
 from mlflow.exceptions import MlflowException
 from sqlalchemy.exc import SQLAlchemyError
 
-from data_lake.files import replace
+from data_lake.files import LakePath, replace
 from errors import Transient
 from tasks.registry import MAX_PARAM, Registry, connect
 from tasks.spool import read_lines
@@ -105,10 +105,10 @@ class Forwarder:
         self,
         spool: Spool,
         *,
-        lake: Path,
+        lake: LakePath,
         home: Path,
         period_s: float = PERIOD_S,
-        connect: Callable[[Path, Path], Registry] = connect,
+        connect: Callable[[LakePath, Path], Registry] = connect,
     ) -> None:
         self._spool, self._lake, self._home, self._period_s = spool, lake, home, period_s
         self._connect = connect

@@ -34,7 +34,7 @@ def evaluate_offline(
     """
     from model_core.policies.policy import Policy  # torch: closed loop needs it in workers only
 
-    policy: ActsInChunks = Policy.load(runtime.path(export.uri))
+    policy: ActsInChunks = Policy.load(runtime.local(export.uri))
     errors = OpenLoop(SampleTable(runtime.path(preprocessed.uri)), policy, spec)
     for num_done in errors.run():
         out.check()

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from data_lake.files import put_if_absent, sha256, tree
+from data_lake.files import LakePath, name_below, put_if_absent, sha256, tree
 from errors import UserError
 
 
@@ -38,7 +38,7 @@ def checked_name(name: str) -> str:
 
 def hashes(folder: Path) -> dict[str, str]:
     """SHA-256 of every file below `folder` by relative name."""
-    return {path.relative_to(folder).as_posix(): sha256(path) for path in tree(folder)}
+    return {name_below(folder, path): sha256(path) for path in tree(folder)}
 
 
 def digest_of(files: Mapping[str, str]) -> str:
@@ -101,7 +101,7 @@ def _after(standing: Standing, move: Move) -> Standing:
 class AuditLog:
     """Moves of one registered model: {lake}/registry/{name}/audit/000001.json and on."""
 
-    folder: Path
+    folder: LakePath
 
     def read(self) -> list[Move]:
         """All moves, oldest first."""
@@ -112,12 +112,12 @@ class AuditLog:
         return put_if_absent(self.folder / f"{number:06d}.json", json.dumps(asdict(move), indent=1).encode())
 
 
-def audit_log(lake: Path, name: str) -> AuditLog:
+def audit_log(lake: LakePath, name: str) -> AuditLog:
     """The moves of registered model `name`. Raises UserError REG-001 when that is no name."""
     return AuditLog(folder=lake / "registry" / checked_name(name) / "audit")
 
 
-def alias_now(lake: Path, name: str, number: int) -> str | None:
+def alias_now(lake: LakePath, name: str, number: int) -> str | None:
     """The alias that version `number` has at present, from the log alone: champion before challenger and previous."""
     aliases = replay(audit_log(lake, name).read()).aliases
     return next((alias for alias in ("champion", "challenger", "previous") if aliases.get(alias) == number), None)

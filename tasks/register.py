@@ -90,7 +90,7 @@ def _tracked(registry: Registry, chain: Mapping[str, Record], report: EvalReport
         _log_dataset(registry, run_id, chain, "training" if stage == "train" else "evaluation")
         run_ids[stage] = run_id
     registry.log_figures(run_ids["evaluate"], {name: v for name, v in _figures(report).items() if math.isfinite(v)})
-    folder = runtime.path(report.uri)
+    folder = runtime.local(report.uri)
     registry.log_files(run_ids["evaluate"], sorted(folder.glob("*.json")), "")
     registry.log_files(run_ids["evaluate"], sorted(folder.rglob("*.mp4")), "videos")
     registry.client.set_terminated(run_ids["evaluate"])
@@ -150,7 +150,7 @@ def _published(
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model"
         steps = chain["evaluate"]["identity"]["spec"]["evaluate"]["denoise_steps"]
-        package(runtime.path(export.uri), model, denoise_steps=steps)
+        package(runtime.local(export.uri), model, denoise_steps=steps)
         return registry.publish(name, out.fingerprint, model, run_id=run_id, tags=tags, check=out.check)
 
 

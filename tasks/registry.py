@@ -31,6 +31,7 @@ from mlflow.models import ModelSignature
 from mlflow.types import ParamSchema, ParamSpec, Schema, TensorSpec
 from sqlalchemy.exc import OperationalError
 
+from data_lake.files import LakePath
 from errors import Transient
 from tasks.promotion import AuditLog, Version, audit_log, champion, checked_name, digest_of, hashes
 
@@ -52,7 +53,7 @@ class Registry:
 
     client: MlflowClient
     experiment_id: str
-    lake: Path
+    lake: LakePath
 
     # --- runs ----------------------------------------------------------------------------------------
 
@@ -197,7 +198,7 @@ class Registry:
             self.client.delete_registered_model_alias(name, alias)
 
 
-def connect(lake: Path, home: Path) -> Registry:
+def connect(lake: LakePath, home: Path) -> Registry:
     """The registry that this machine uses; its database is made on first use, which takes seconds.
 
     Raises Transient when it cannot be reached.
@@ -206,7 +207,7 @@ def connect(lake: Path, home: Path) -> Registry:
     return steadily(lambda: _connected(lake, home))
 
 
-def _connected(lake: Path, home: Path) -> Registry:
+def _connected(lake: LakePath, home: Path) -> Registry:
     uri = tracking_uri(home)
     with open(home / "mlflow.lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # MLflow's own migrations spoil each other when two processes begin at once

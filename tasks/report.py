@@ -8,6 +8,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from data_lake import identity
+from data_lake.files import LakePath
 from tasks import charts, report_facts
 from tasks.lineage import Record, recipe_of
 
@@ -15,7 +16,7 @@ PAGE = Path(__file__).resolve().parent / "report_page"
 NUM_LAYERS = 12  # shown of an export, the worst first
 
 
-def build_report(lake: Path, chain: Mapping[str, Record], *, command: str = "") -> str:
+def build_report(lake: LakePath, chain: Mapping[str, Record], *, command: str = "") -> str:
     """The page for the records in `chain` (as `lineage` gives them): whatever is finished, up to now.
 
     command: how to build the same again; without it, the recipe's name alone.
@@ -67,7 +68,7 @@ def verdict(chain: Mapping[str, Record]) -> dict[str, Any]:
     }
 
 
-def _episodes(lake: Path, chain: Mapping[str, Record]) -> dict[str, Any]:
+def _episodes(lake: LakePath, chain: Mapping[str, Record]) -> dict[str, Any]:
     found = report_facts.findings(lake, chain["ingest"]) if "ingest" in chain else []
     drawn = None
     if "pack" in chain:
@@ -78,7 +79,7 @@ def _episodes(lake: Path, chain: Mapping[str, Record]) -> dict[str, Any]:
     return {"findings": found, "fill_chart": drawn}
 
 
-def _policy(lake: Path, chain: Mapping[str, Record]) -> dict[str, Any]:
+def _policy(lake: LakePath, chain: Mapping[str, Record]) -> dict[str, Any]:
     curves = report_facts.training(lake, chain["train"]) if "train" in chain else None
     layers = report_facts.layer_errors(lake, chain["export"]) if "export" in chain else []
     return {
@@ -114,7 +115,7 @@ def _layers(layers: Sequence[tuple[str, float]]) -> Markup:
     )
 
 
-def _evaluation(lake: Path, chain: Mapping[str, Record]) -> dict[str, Any]:
+def _evaluation(lake: LakePath, chain: Mapping[str, Record]) -> dict[str, Any]:
     if "evaluate" not in chain:
         return {"told": None, "clips": [], "score_chart": None}
     ref = chain["evaluate"]["ref"]

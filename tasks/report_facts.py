@@ -5,9 +5,9 @@ import json
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from data_lake.files import LakePath
 from tasks.lineage import Record
 
 MAX_VIDEO_BYTES = 24 << 20  # inlined in all; what is more is named, not shown
@@ -45,12 +45,12 @@ class Training:
     input_wait: float
 
 
-def folder_of(lake: Path, record: Record) -> Path:
+def folder_of(lake: LakePath, record: Record) -> LakePath:
     """The directory that the record's ref names."""
     return lake / record["ref"]["uri"]
 
 
-def training(lake: Path, record: Record) -> Training | None:
+def training(lake: LakePath, record: Record) -> Training | None:
     """The curves of a train slot, over all its attempts: a resumed run goes on in another file."""
     slot = lake / record["stage"] / record["fingerprint"] / "attempts"
     by_step: dict[int, Mapping[str, Any]] = {}
@@ -69,7 +69,7 @@ def training(lake: Path, record: Record) -> Training | None:
     return Training(loss=loss, rate=rate, median_rate=median, input_wait=statistics.fmean(waits) if waits else 0.0)
 
 
-def fills(lake: Path, record: Record, num_bins: int = 20) -> tuple[list[float], float]:
+def fills(lake: LakePath, record: Record, num_bins: int = 20) -> tuple[list[float], float]:
     """Rows per bin of fill, and where the first bin begins; the last ends at 1."""
     found = _read(folder_of(lake, record) / "packed.json")["fill_by_row"]
     lowest = min((fill for fill, _ in found), default=0.0)
@@ -80,14 +80,14 @@ def fills(lake: Path, record: Record, num_bins: int = 20) -> tuple[list[float], 
     return counts, first
 
 
-def layer_errors(lake: Path, record: Record) -> list[tuple[str, float]]:
+def layer_errors(lake: LakePath, record: Record) -> list[tuple[str, float]]:
     """(layer, relative error) of an export, largest first; empty where nothing was quantised."""
     path = folder_of(lake, record) / "error.json"
     layers = _read(path)["layers"] if path.exists() else []
     return sorted(((layer["name"], layer["relative"]) for layer in layers), key=lambda pair: -pair[1])
 
 
-def findings(lake: Path, record: Record) -> list[Finding]:
+def findings(lake: LakePath, record: Record) -> list[Finding]:
     """What ingest found, one line per code, the severest first."""
     by_code: dict[str, list[Mapping[str, Any]]] = {}
     for found in _read(folder_of(lake, record) / "findings.json"):
@@ -111,7 +111,7 @@ def _grouped(code: str, found: list[Mapping[str, Any]]) -> Finding:
     )
 
 
-def clips(lake: Path, record: Record, *, max_bytes: int = MAX_VIDEO_BYTES) -> list[Clip]:
+def clips(lake: LakePath, record: Record, *, max_bytes: int = MAX_VIDEO_BYTES) -> list[Clip]:
     """Videos of an evaluation, failures first; shown up to `max_bytes` in all."""
     folder = folder_of(lake, record)
     filmed = [episode for episode in evaluation(lake, record)["episodes"] if episode.get("video")]
@@ -130,10 +130,10 @@ def clips(lake: Path, record: Record, *, max_bytes: int = MAX_VIDEO_BYTES) -> li
     return shown
 
 
-def evaluation(lake: Path, record: Record) -> Mapping[str, Any]:
+def evaluation(lake: LakePath, record: Record) -> Mapping[str, Any]:
     """What evaluate wrote beside its ref."""
     return _read(folder_of(lake, record) / "report.json")
 
 
-def _read(path: Path) -> Any:
+def _read(path: LakePath) -> Any:
     return json.loads(path.read_text())

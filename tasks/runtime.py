@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from data_lake.files import LakePath
+from data_lake.mirror import fetched
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Progress:
@@ -51,7 +54,7 @@ class Runtime:
     micro_batch_rows: packed rows per forward. lease_s: a builder silent for this long is taken over.
     """
 
-    lake: Path
+    lake: LakePath
     home: Path
     run_id: str
     label: str = ""
@@ -67,6 +70,11 @@ class Runtime:
         """Tell whoever follows this run."""
         self.sink(report)
 
-    def path(self, uri: str) -> Path:
-        """Where a ref's bytes are on this machine."""
+    def path(self, uri: str) -> LakePath:
+        """Where a ref's bytes are in the lake: for what is read a little at a time, tables first of all."""
         return self.lake / uri
+
+    def local(self, uri: str, *, tables: bool = True) -> Path:
+        """A ref's bytes as files of this machine: for what is read as a folder, such as a checkpoint. Without
+        `tables` only what lies beside them."""
+        return fetched(self.lake, uri, self.home, tables=tables)

@@ -88,10 +88,10 @@ def cancel_job(slot: Path) -> None:
         job.launcher().cancel(job.handle)
 
 
-def running_jobs(lake: Path) -> dict[str, str]:
-    """Ids of the training jobs of this lake that run, by slot (`train/fingerprint`)."""
+def running_jobs(mirror: Path) -> dict[str, str]:
+    """Ids of this lake's training jobs that run from this machine, by slot (`train/fingerprint`)."""
     found = {}
-    for path in sorted(lake.glob("train/*/job.json")):
+    for path in sorted(mirror.glob("train/*/job.json")):
         job = Submitted.read(path.parent)
         if job and job.launcher().attach(job.handle).state == "running":
             found[f"train/{path.parent.name}"] = job.handle["job_id"]
@@ -121,6 +121,7 @@ def _submit(
     directory.mkdir(parents=True, exist_ok=True)
     described = asdict(spec) | {
         "preprocessed": str(runtime.path(preprocessed.uri)),
+        "assets": str(runtime.local(preprocessed.uri, tables=False)),
         "packed": str(runtime.path(packed.uri)),
         "output": str(out.path),
         "earlier": [str(path) for path in out.earlier],

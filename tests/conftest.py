@@ -5,10 +5,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+from upath import UPath
+
+from data_lake.objects import object_path
+from tests.object_store import environment, serving
 
 ROOT = Path(__file__).resolve().parents[1]
 QUIET = {
@@ -78,6 +84,21 @@ def smoke_lake(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
     return lake, home
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[dict[str, str]]:
+    """A local S3 server, which this process and those that it starts reach through their environment."""
+    with serving() as variables, environment(variables):
+        yield variables
+
+
+@pytest.fixture
+def bucket(object_store: dict[str, str]) -> UPath:
+    """A prefix in a new bucket."""
+    path = object_path(f"s3://{uuid.uuid4().hex}/deep/lake")
+    path.fs.mkdir(path.path.partition("/")[0])
+    return path
 
 
 @pytest.fixture(scope="session")

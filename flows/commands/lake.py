@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from data_lake.files import LakePath, name_below
 from data_lake.gc import find_garbage, remove
 from data_lake.refs import from_json
 from data_lake.store import builders, damaged, records
@@ -79,7 +79,7 @@ def gc(where: Places, grace_s: float, dry_run: bool, screen: Screen) -> int:
     """Remove what no record, live lease or unfinished run reaches, once it is older than `grace_s`."""
     garbage = find_garbage(where.lake, grace_s=grace_s)
     for each in garbage:
-        screen.line(f"  {each.path.relative_to(where.lake)} · {size(each.num_bytes)} · {each.why}")
+        screen.line(f"  {name_below(where.lake, each.path)} · {size(each.num_bytes)} · {each.why}")
     freed = sum(each.num_bytes for each in garbage) if dry_run else remove(garbage)
     would = "would free" if dry_run else "freed"
     screen.line(f"{len(garbage)} to remove, {would} {size(freed)}" if garbage else "nothing to remove")
@@ -106,7 +106,7 @@ def _find(where: Places, name: str) -> Json:
     raise UserError("CLI-004", f"{name!r} may be any of {', '.join(_short(each) for each in hits)}")
 
 
-def _registered(lake: Path, model: str, wanted: str) -> str:
+def _registered(lake: LakePath, model: str, wanted: str) -> str:
     """Fingerprint of the slot that registered a version; empty when there is no such one."""
     number = int(wanted) if wanted.isdecimal() else _by_alias(lake, model, wanted)
     for record in records(lake, "register"):
@@ -115,11 +115,11 @@ def _registered(lake: Path, model: str, wanted: str) -> str:
     return ""
 
 
-def _by_alias(lake: Path, model: str, alias: str) -> int | None:
+def _by_alias(lake: LakePath, model: str, alias: str) -> int | None:
     return replay(audit_log(lake, model).read()).aliases.get(alias)
 
 
-def _what(lake: Path, record: Mapping[str, Any]) -> str:
+def _what(lake: LakePath, record: Mapping[str, Any]) -> str:
     """The line of a record; for a registered version with the alias that it has now, which may be another."""
     line = record["summary"]["line"]
     if record["stage"] != "register":

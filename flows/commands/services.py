@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+from data_lake.mirror import mirror_of
 from flows.deploy import schedules
 from flows.places import Places
 from flows.screen import DONE, Screen, seconds
@@ -35,20 +36,20 @@ def down(where: Places, screen: Screen) -> int:
     _table(rows, screen)
     if not rows:
         screen.line("nothing was up")
-    for slot, job_id in _jobs(where.lake).items():
+    for slot, job_id in _jobs(mirror_of(where.lake, where.home)).items():
         screen.line(f"  training {slot[:14]} goes on as job {job_id[:8]}: Retry, or the same run, attaches to it;")
         screen.line("  cancel its flow run in Prefect, or Ctrl-C that run, to end it")
     screen.answer({"command": "down", "ok": True, "result": {row.name: asdict(row) for row in rows}})
     return DONE
 
 
-def _jobs(lake: Path) -> dict[str, str]:
+def _jobs(mirror: Path) -> dict[str, str]:
     """Training jobs that go on without services; torch is imported only where there was one at all."""
-    if not any(lake.glob("train/*/job.json")):
+    if not any(mirror.glob("train/*/job.json")):
         return {}
     from tasks.train import running_jobs
 
-    return running_jobs(lake)
+    return running_jobs(mirror)
 
 
 def _table(rows: list[Status], screen: Screen) -> None:

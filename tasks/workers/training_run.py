@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from data_lake.files import lake_path
 from data_lake.loader import Loader
 from data_lake.packing import Packing
 from data_lake.samples import Batch
@@ -61,10 +62,10 @@ def run(job: dict[str, Any], *, rank: int, world: int) -> None:
         dist.init_process_group("gloo" if device == CPU else "nccl", rank=rank, world_size=world)
     spec = TrainSpec(**job["train"])
     place = Place(output=Path(job["output"]), earlier=tuple(map(Path, job["earlier"])), rank=rank, world=world)
-    folder = Path(job["preprocessed"])
-    loader = Loader(folder, Packing.load(Path(job["packed"])), seed=spec.seed, rows_per_step=spec.rows_per_step)
+    packing = Packing.load(lake_path(job["packed"]))
+    loader = Loader(lake_path(job["preprocessed"]), packing, seed=spec.seed, rows_per_step=spec.rows_per_step)
     torch.manual_seed(spec.seed)
-    bound = bind(job["policy"], loader.table.card, folder, spec.attention, device)
+    bound = bind(job["policy"], loader.table.card, Path(job["assets"]), spec.attention, device)
     source = StepSource(loader=loader, bound=bound, rows_per_part=job["micro_batch_rows"], place=place)
     state = fresh_state(bound.model, spec)
     found = place.newest_checkpoint()
