@@ -79,8 +79,8 @@ def _unlike(code: str, message: str, path: Path, where: str) -> UserError:
         message,
         where=f"{path} · {where}",
         done="nothing was read from it",
-        next_step="put the file back, or ingest its source again from where it is now (a finished ingest: --rebuild "
-        'ingest --why "videos moved"); ingest.copy=copy takes the bytes into the lake',
+        next_step="put the file back, or ingest its source again from where it is now: ./vlaloop ingest PATH … "
+        '--reference --why "videos moved" (without --reference its bytes are taken in)',
     )
 
 

@@ -15,6 +15,7 @@ from data_lake.doctor import doctor
 from data_lake.exports import publish_folder
 from data_lake.gc import find_garbage, remove
 from data_lake.identity import canonical
+from data_lake.images import ImageJob, ImageSource, prepared_images
 from data_lake.ingest import Ingested
 from data_lake.published import publish_lance
 from data_lake.references import open_reference, referenced
@@ -132,6 +133,20 @@ def test_another_file_is_an_error_for_every_reader(
             publish(version_of(root))
         assert stopped.value.code == code and "episode" in (stopped.value.where or "")
     assert not (tmp_path / "out").exists() and not list((root / "published").glob("0*"))
+
+
+def test_preprocessing_names_the_file_and_the_episode(root: Path, source: Path) -> None:
+    job = ImageJob(episode_index=1, view="front", video_key=CAMERA, chunk_index=0, file_index=1, from_s=0.0, to_s=1.2,
+                   fps=10.0, wanted=(0, 7))  # fmt: skip
+    table, prepare = videos_of(root), "tests.data_lake.model_functions:prepare_view"
+    place = {"videos_uri": table.uri, "videos_version": table.version}
+    source_of = ImageSource(colour_order="rgb", image_orientation="upright", prepare=prepare,
+                            inputs={"image_size": 16}, **place)  # fmt: skip
+    assert prepared_images([job], source_of, 1)[0].pixels.shape == (2, 16, 16, 3)
+    other_pixels(files_of(source)[1])
+    with pytest.raises(UserError, match="not what came in") as refused:
+        prepared_images([job], source_of, 1)
+    assert refused.value.where == f"{files_of(source)[1]} · episode 1 · view front"
 
 
 def test_a_file_that_was_only_touched_is_the_same(root: Path, source: Path) -> None:
