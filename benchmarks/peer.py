@@ -18,9 +18,10 @@ ONE_THREAD = {
 }
 
 
-def peers_python() -> Path | None:
-    """The interpreter that deployments/envs/peers.txt describes, or None where nobody made it."""
-    named = Path(os.environ.get("VLALOOP_PEERS") or ROOT / ".vlaloop/envs/peers/bin/python")
+def peers_python(environment: str = "peers") -> Path | None:
+    """The interpreter that deployments/envs/<environment>.txt describes, or None where nobody made it."""
+    told = os.environ.get(f"VLALOOP_{environment.upper()}")
+    named = Path(told or ROOT / f".vlaloop/envs/{environment}/bin/python")
     return named if named.exists() else None
 
 

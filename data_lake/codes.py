@@ -73,7 +73,6 @@ CODES: dict[str, Code] = {
         "boundaries are taken from the rows' episode_index",
         "write the indices anew",
     ),
-    "LAKE-029": _bad("a camera is stored as images in parquet", "encode the camera as video first"),
     "LAKE-030": _bad("the instruction is longer than 4,096 bytes", "shorten the task in the metadata"),
     "LAKE-031": _bad("the pictures of a camera cannot be read", "record uint8 RGB images of one size"),
     "LAKE-032": _bad("video frames are not at the rate of the rows", "re-encode the video at the declared fps"),
@@ -241,6 +240,13 @@ CODES: dict[str, Code] = {
         "it was encoded anew, without loss of a pixel",
         "publish as v3.0, which keeps every video byte for byte",
     ),
+    "LAKE-195": _bad("a camera of dtype image has no column among the rows", _COPY),
+    "LAKE-196": _note(
+        "the camera came in as pictures, one by one", "it is given out as video, without loss of a pixel"
+    ),
+    "LAKE-197": _lake("a referenced video cannot be opened", "put the file back, or ingest its source again"),
+    "LAKE-198": _lake("a referenced video is not what came in", "put the file back, or ingest its source again"),
+    "LAKE-199": _note("videos that are referenced where they are", "their bytes were copied into what is given out"),
     "LAKE-135": _lake("Lance tables that are no data set LeRobot would open", "name the folder that holds meta/"),
     "LAKE-136": _lake("a table of the source cannot be opened", "copy the table again"),
 }

@@ -15,6 +15,7 @@ from data_lake.files import LakePath
 from data_lake.findings import Finding, finding, fold
 from data_lake.lineage import Lineage, elsewhere, lineage
 from data_lake.meaning import meaning_of
+from data_lake.references import open_reference, referenced
 from data_lake.sources import open_source
 from data_lake.sources.episode import Source
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
@@ -185,12 +186,24 @@ def _videos(table: lance.LanceDataset, episodes: Sequence[Mapping[str, Any]], *,
     there = {(row["video_key"], row["chunk_index"], row["file_index"]) for row in rows}
     for key in sorted(named.keys() - there):
         yield finding("LAKE-072", f"file {key[1]}/{key[2]}", episode=named[key], camera=key[0])
+    outside = referenced(table) if stored else {}
     for number, row in enumerate(rows if stored else ()):
         key = (row["video_key"], row["chunk_index"], row["file_index"])
+        if number in outside:
+            yield from _left(outside[number], row, named.get(key))
+            continue
         seen = _stored(table, number)
         if seen != (row["file_size"], row["blake3"]):
             detail = f"{seen[0]:,} bytes of BLAKE3 {seen[1][:12]}…, recorded {row['file_size']:,} bytes"
             yield finding("LAKE-073", detail, episode=named.get(key), camera=key[0], file=f"videos.lance row {number}")
+
+
+def _left(path: Path, row: Mapping[str, Any], episode: int | None) -> Iterator[Finding]:
+    """LAKE-197 or LAKE-198 for a file that is only referred to."""
+    try:
+        open_reference(path, row["file_size"], row["blake3"], f"camera {row['video_key']}").close()
+    except UserError as error:
+        yield finding(error.code, error.message, episode=episode, camera=row["video_key"], file=str(path))
 
 
 def _stored(table: lance.LanceDataset, row: int) -> tuple[int, str]:

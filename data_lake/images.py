@@ -94,7 +94,8 @@ def _decode(job: ImageJob, source: ImageSource) -> dict[str, Any]:
     prepare = lookup({}, source.prepare, "function")
     pieces, num_black = [], 0
     where = f"episode {job.episode_index} · view {job.view}"
-    with open_video(source.videos_uri, source.videos_version, job.video_key, job.chunk_index, job.file_index) as file:
+    place = (job.video_key, job.chunk_index, job.file_index)
+    with open_video(source.videos_uri, source.videos_version, *place, where=where) as file:
         for _, image in frames(file, from_s=job.from_s, to_s=job.to_s, fps=job.fps, wanted=job.wanted, where=where):
             num_black += not image.any()
             pieces.append(prepare(upright_rgb(image, source.colour_order, source.image_orientation), source.inputs))

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,6 +31,7 @@ from errors import Transient, UserError
 
 TRIES = 100  # of rival writers, each of which got an episode in
 
+PLAIN = str | int | float | bool | None  # what JSON can hold of what a source says beside
 OnProgress = Callable[[int, int, dict[str, float]], None]  # episodes done, of how many, figures
 
 
@@ -95,12 +96,14 @@ def ingest_source(
     meaning = meaning_of(source.card, spec.read)
     same_embodiment(source, spec)
     for _ in range(TRIES):
-        done = _begin(dataset_root, label or path.name)
+        done = _begin(dataset_root, label or path.name, leave=spec.copy == "reference")
         _read(done, source, spec, dims, workers, on_progress, check)
         if not done.entries:
             raise _nothing(source, done)
         unchanged()
-        manifest = done.writer.base if not done.added else _commit(done, source, spec, meaning)
+        manifest = (
+            done.writer.base if not (done.added or done.writer.is_changed) else _commit(done, source, spec, meaning)
+        )
         if manifest is not None:
             return _written(done, manifest, source, spec, meaning, out_dir)
     raise Transient(f"{TRIES} other writers appended to {dataset_root.name} first")
@@ -129,8 +132,8 @@ def _read(
             on_progress(number, total, {"frames": num_frames, "quarantined": len(done.bad)})
 
 
-def _begin(root: LakePath, label: str) -> _Pass:
-    writer = Writer(root)
+def _begin(root: LakePath, label: str, *, leave: bool) -> _Pass:
+    writer = Writer(root, leave=leave)
     if writer.base is None:
         return _Pass(writer=writer, label=label, meta={}, info=None, tasks={}, ledger={})
     meta = read_meta(root, writer.base)
@@ -153,6 +156,8 @@ def _append(done: _Pass, examined: Examined, source: Source) -> None:
     known = done.ledger.get((episode.source_episode, examined.content_hash))
     if known is not None:
         done.entries.append(known)
+        for camera, (span, index) in examined.videos.items():  # which may lie elsewhere now
+            writer.add_video(camera, span.read or span.path, index)
         return
     for text in rows["task"].unique().to_pylist():
         done.tasks.setdefault(text, len(done.tasks))
@@ -164,7 +169,7 @@ def _append(done: _Pass, examined: Examined, source: Source) -> None:
     views = {}
     for camera, (span, index, content) in _videos(examined, source.card.fps).items():
         place = writer.add_video(camera, content, index)
-        shown = lake_meta.video_feature(height=index.height, width=index.width, codec=index.codec, fps=source.card.fps)
+        shown = lake_meta.video_feature(index, source.card.fps, from_pictures=camera in examined.pictures)
         done.features.setdefault(camera, shown)
         views[view_name(camera)] = {
             "video_key": camera,
@@ -186,7 +191,7 @@ def _append(done: _Pass, examined: Examined, source: Source) -> None:
         "views": views,
         "content_hash": examined.content_hash,
         "source": done.label,
-        "extra": _plain(episode.extra),
+        "extra": {name: value for name, value in episode.extra.items() if isinstance(value, PLAIN)},
     }
     done.ledger[episode.source_episode, examined.content_hash] = entry
     done.added.append(entry)
@@ -203,11 +208,6 @@ def _videos(examined: Examined, fps: float) -> dict[str, tuple[VideoSpan, VideoI
         span = VideoSpan(path=pictures.path, from_s=0.0, to_s=index.num_frames / fps)
         found[camera] = (span, index_bytes(content), partial(bytes, content))
     return found
-
-
-def _plain(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """What JSON can hold of what the source says beside."""
-    return {key: value for key, value in extra.items() if isinstance(value, str | int | float | bool | None)}
 
 
 def _dotted(examined: Examined, source: Source) -> dict[str, Any]:

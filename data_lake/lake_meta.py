@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 
 from data_lake.sources.episode import view_name
 from data_lake.statistics import Moments
+from data_lake.video import VideoIndex
 
 INFO, STATS, TASKS = "info.json", "stats.json", "tasks.parquet"
 EPISODES = "episodes/chunk-000/file-000.parquet"
 DATA_PATH = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
+FROM_PICTURES = "vlaloop.from_pictures"  # in a camera's `info`: its source has pictures, and no video
 VIDEO_PATH = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
 
 
@@ -169,10 +171,12 @@ def info_json(
     }
 
 
-def video_feature(*, height: int, width: int, codec: str, fps: float) -> dict[str, Any]:
+def video_feature(video: VideoIndex, fps: float, *, from_pictures: bool) -> dict[str, Any]:
+    """A camera among the features. from_pictures: its source has no video, this one was made of them."""
+    info = {"video.fps": fps, "video.height": video.height, "video.width": video.width, "video.codec": video.codec}
     return {
         "dtype": "video",
-        "shape": [height, width, 3],
+        "shape": [video.height, video.width, 3],
         "names": ["height", "width", "channels"],
-        "info": {"video.fps": fps, "video.height": height, "video.width": width, "video.codec": codec},
+        "info": info | ({FROM_PICTURES: True} if from_pictures else {}),
     }

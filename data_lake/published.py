@@ -13,8 +13,9 @@ from data_lake.doctor import contents_findings
 from data_lake.exports.meta import ensure_sayable, unlike_lerobot, v3_files
 from data_lake.exports.stats import statistics_of
 from data_lake.files import LakePath, appeared, appearing, link_or_copy, name_below, replace
-from data_lake.findings import Finding
-from data_lake.schema import meta_rows
+from data_lake.findings import Finding, finding
+from data_lake.references import referenced, stored_fragments
+from data_lake.schema import FILE_FORMAT, meta_rows
 from data_lake.tables import TABLES
 from data_lake.version import DatasetVersion
 from errors import UserError
@@ -31,6 +32,8 @@ def publish_lance(version: DatasetVersion) -> tuple[LakePath, list[Finding]]:
     """
     ensure_sayable(version)
     findings = unlike_lerobot(version)
+    if left := referenced(version.table("videos")):
+        findings.append(finding("LAKE-199", f"{len(left)} of {version.manifest.num_videos}"))
     target = published_path(version)
     if (made := appeared(target)) is not None:
         return made, findings
@@ -49,14 +52,23 @@ def publish_lance(version: DatasetVersion) -> tuple[LakePath, list[Finding]]:
 
 def _clone(table: lance.LanceDataset, source: LakePath, target: LakePath) -> None:
     """`table` at `target`: the same fragments over the same files. Not `shallow_clone`, whose base paths are
-    absolute: a lake that was moved or copied would lose them, or go on reading the old one."""
-    fragments = [fragment.metadata for fragment in table.get_fragments()]
+    absolute: a lake that was moved or copied would lose them, or go on reading the old one. Videos that the lake only
+    refers to are copied: what strangers open must be whole."""
+    parts = table.get_fragments()
+    left = [part for part in parts if "video_bytes" in table.schema.names and referenced(part)]
+    fragments = [part.metadata for part in parts if part not in left]
     for file in (file for fragment in fragments for file in _files(fragment, source)):
         link_or_copy(file, target / name_below(source, file))
-    if not fragments:
-        lance.write_dataset(table.schema.empty_table(), str(target))
-        return
-    lance.LanceDataset.commit(str(target), lance.LanceOperation.Overwrite(table.schema, fragments))
+    if left or not fragments:
+        lance.write_dataset(table.schema.empty_table(), str(target), data_storage_version=FILE_FORMAT)
+    if left:
+        fragments += stored_fragments(table, target)
+    if fragments:
+        lance.LanceDataset.commit(
+            str(target),
+            lance.LanceOperation.Overwrite(table.schema, fragments),
+            read_version=1 if left else None,
+        )
 
 
 def _files(fragment: lance.fragment.FragmentMetadata, table: LakePath) -> Iterator[LakePath]:

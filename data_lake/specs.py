@@ -100,11 +100,14 @@ class IngestSpec(Spec):
     dataset: name of the lake data set (a label).
     source: folder or file to read; None: what `collect` recorded. A label: files enter identity by their digest.
     format: a name in SOURCES, or `auto` to tell by layout and version.
+    copy: whether the lake keeps the bytes of video files, or refers to the files where they are, held to their size
+    and hash at each opening. A label: the content is the same, so a finished ingest is not repeated for it.
     embodiment: a name in EMBODIMENTS; its layout is checked against the data.
     """
 
     dataset: str = field(metadata=LABEL)
     source: str | None = field(default=None, metadata=LABEL)
+    copy: Literal["copy", "reference"] = field(default="copy", metadata=LABEL)
     format: str = "auto"
     embodiment: str
     read: ReadSpec = AS_THE_SOURCE_SAYS

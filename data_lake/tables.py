@@ -10,12 +10,14 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 
 import lance
 import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 
 from data_lake.files import LakePath, make_folder, put_if_absent, sync
+from data_lake.references import References, referenced
 from data_lake.schema import FILE_FORMAT, META, VIDEOS, meta_rows
 from data_lake.shelf import Content, Shelves
 from data_lake.video import VideoIndex
@@ -110,9 +112,12 @@ def read_meta(root: LakePath, manifest: Manifest) -> dict[str, bytes]:
 
 
 class Writer:
-    """Appends to the newest version. `commit` gives None when another writer was first: begin again then."""
+    """Appends to the newest version. `commit` gives None when another writer was first: begin again then.
 
-    def __init__(self, root: LakePath) -> None:
+    leave: video files stay where they are and are referred to; what is no file of its own is stored all the same.
+    """
+
+    def __init__(self, root: LakePath, *, leave: bool = False) -> None:
         self.root = root
         self.base = read_manifest(root)
         self._pending: list[pa.Table] = []
@@ -120,6 +125,8 @@ class Writer:
         self._frames: list[FragmentMetadata] = []
         self._shelves = Shelves(root / "videos.lance", partial(_write, root / "videos.lance"))
         self._schema: pa.Schema | None = None
+        self._leave = leave
+        self._left = References(open_table(root, self.base, "videos") if self.base else None)
         self._places, self._numbers = self._known_videos()
         self.num_frames = self.base.num_frames if self.base else 0
         self.num_videos = self.base.num_videos if self.base else 0
@@ -145,14 +152,17 @@ class Writer:
         if self._pending_bytes >= FRAGMENT_BYTES:
             self._flush_frames()
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether files that stay where they are went elsewhere, or into the lake: a version of its own."""
+        return self._left.changed
+
     def add_video(self, key: str, content: Content, index: VideoIndex) -> Place:
-        """An mp4 as it is, once per camera and content."""
+        """An mp4 as it is, once per camera and content. One that was left where it was is looked for where it is now,
+        or stored."""
         known = self._places.get((key, index.digest))
-        if known is not None:
-            return known
         number = self._numbers.get(key, 0)
-        place = Place(chunk_index=number // FILES_PER_CHUNK, file_index=number % FILES_PER_CHUNK)
-        self._places[key, index.digest], self._numbers[key] = place, number + 1
+        place = known or Place(chunk_index=number // FILES_PER_CHUNK, file_index=number % FILES_PER_CHUNK)
         row = {
             "video_key": key,
             **asdict(place),
@@ -163,8 +173,14 @@ class Writer:
             "kf_positions": index.keyframe_bytes,
             "blake3": index.digest,
         }
-        self._shelves.put(content, row)
-        self.num_videos += 1
+        if self._leave and isinstance(content, Path):
+            if known is None or self._left.has(row):
+                self._left.put(row, content)
+        elif self._left.take_in(row) or known is None:
+            self._shelves.put(content, row)
+        if known is None:
+            self._places[key, index.digest], self._numbers[key] = place, number + 1
+            self.num_videos += 1
         return place
 
     def _flush_frames(self) -> None:
@@ -179,6 +195,7 @@ class Writer:
         """One commit per table, then the manifest. None: another writer put this version's manifest first."""
         self._flush_frames()
         fragments = {"frames": self._frames, "videos": self._shelves.finish()}
+        fragments["videos"] += self._write_left()
         schema = self._schema or (open_table(self.root, self.base, "frames").schema if self.base else pa.schema([]))
         vector = {
             "frames": self._commit_table("frames", schema, fragments["frames"]),
@@ -197,6 +214,14 @@ class Writer:
         payload = json.dumps(asdict(manifest), indent=1).encode()
         return manifest if put_if_absent(manifest_path(self.root, manifest.version), payload) else None
 
+    def _write_left(self) -> list[FragmentMetadata]:
+        folder = self.root / "videos.lance"
+        _ensure(folder, VIDEOS)
+        fragments = self._left.write(folder)
+        for file in (file for fragment in fragments for file in fragment.files):
+            sync(folder / "data" / file.path)
+        return fragments
+
     def _still_there(self, fragments: Mapping[str, list[FragmentMetadata]]) -> None:
         """Raises Transient when somebody cleaned this writer's files away as left by a crash."""
         for name, written in fragments.items():
@@ -209,10 +234,13 @@ class Writer:
     def _commit_table(self, name: str, schema: pa.Schema, fragments: list[FragmentMetadata]) -> int:
         if self.base is None:
             return _commit(self.root / f"{name}.lance", schema, fragments)
-        if not fragments:
+        if not fragments:  # nor can a reference have gone: it is written anew, or its bytes are
             return self.base.vector[name]
         table = open_table(self.root, self.base, name)
-        kept = [fragment.metadata for fragment in table.get_fragments()]
+        parts = table.get_fragments()
+        if name == "videos" and self._left.changed:
+            parts = [part for part in parts if not referenced(part)]
+        kept = [fragment.metadata for fragment in parts]
         return _commit(self.root / f"{name}.lance", table.schema, [*kept, *fragments])
 
 

@@ -4,11 +4,13 @@ import json
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BufferedIOBase
+from pathlib import Path
 from typing import Any
 
 import lance
 
 from data_lake.files import LakePath
+from data_lake.references import open_reference, referenced
 from errors import UserError
 
 
@@ -80,18 +82,38 @@ def _episode(entry: dict[str, Any]) -> ViewEpisode:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """A video whose bytes are not in the table."""
+
+    path: Path
+    num_bytes: int
+    digest: str
+
+
 @lru_cache(maxsize=4)
-def _videos(uri: str, version: int) -> tuple[lance.LanceDataset, dict[tuple[str, int, int], int]]:
-    """The table of mp4s, and the row of each (video_key, chunk_index, file_index)."""
+def _videos(uri: str, version: int) -> tuple[lance.LanceDataset, dict[tuple[str, int, int], int], dict[int, _Outside]]:
+    """The table of mp4s, the row of each (video_key, chunk_index, file_index), and by row those that are elsewhere."""
     videos = lance.dataset(uri, version=version)
     keys = videos.to_table(columns=["video_key", "chunk_index", "file_index"]).to_pydict().values()
-    return videos, {key: row for row, key in enumerate(zip(*keys, strict=True))}
+    row_of, outside = {key: row for row, key in enumerate(zip(*keys, strict=True))}, {}
+    if paths := referenced(videos):
+        held = videos.to_table(columns=["file_size", "blake3"]).to_pylist()
+        outside = {row: _Outside(path, held[row]["file_size"], held[row]["blake3"]) for row, path in paths.items()}
+    return videos, row_of, outside
 
 
-def open_video(uri: str, version: int, video_key: str, chunk_index: int, file_index: int) -> BufferedIOBase:
-    """A seekable file of one mp4 in the lake, read lazily. Raises UserError PREP-006 when the lake has no such mp4."""
-    videos, row_of = _videos(uri, version)
+def open_video(
+    uri: str, version: int, video_key: str, chunk_index: int, file_index: int, *, where: str = ""
+) -> BufferedIOBase:
+    """A seekable file of one mp4 in the lake, read lazily. where: whose it is, for people.
+
+    Raises UserError PREP-006 when the lake has no such mp4, LAKE-197 and LAKE-198 as `open_reference`.
+    """
+    videos, row_of, outside = _videos(uri, version)
     row = row_of.get((video_key, chunk_index, file_index))
+    if row is not None and (file := outside.get(row)) is not None:
+        return open_reference(file.path, file.num_bytes, file.digest, where or f"camera {video_key}")
     found = videos.take_blobs("video_bytes", indices=[row])[0] if row is not None else None
     if found is None:
         raise UserError(

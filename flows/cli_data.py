@@ -41,6 +41,8 @@ def ingest(
     source_format: Format = "auto",
     changes: Read = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail when an episode had to go to quarantine.")] = False,
+    reference: Annotated[bool, typer.Option("--reference", help="Leave video files where they are, uncopied.")] = False,
+    why: Annotated[str | None, typer.Option("--why", help="Ingest again what is done; the reason is kept.")] = None,
     lake: Lake = None,
     home: Home = None,
     as_json: AsJson = False,
@@ -52,7 +54,20 @@ def ingest(
 
     screen = Screen(as_json=as_json, quiet=quiet, debug=debug)
     reading = (source_format, tuple(changes or ()))
-    raise typer.Exit(command(places(lake, home), source, dataset, embodiment, reading, strict, screen))
+    where = places(lake, home)
+    raise typer.Exit(
+        command(
+            where,
+            source,
+            dataset,
+            embodiment,
+            reading,
+            strict,
+            screen,
+            copy="reference" if reference else "copy",
+            why=why,
+        )
+    )
 
 
 @app.command()

@@ -11,19 +11,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
+from items import compare
 from lerobot.datasets.lerobot_dataset import LeRobotDataset
 from lerobot.scripts.convert_dataset_v21_to_v30 import convert_dataset
 from lerobot_lancedb import LanceDBDataset
 
 CHUNK = 16
-Items = Sequence[dict[str, Any]]
 
 
 def windows(fps: float) -> dict[str, list[float]]:
@@ -53,28 +51,6 @@ def digest(items: Any) -> str:
             whole.update(f"{key} {value.dtype} {tuple(value.shape)}".encode() if torch.is_tensor(value) else b"text")
             whole.update(value.contiguous().numpy().tobytes() if torch.is_tensor(value) else str(value).encode())
     return whole.hexdigest()
-
-
-def compare(source: Items, other: Items) -> dict[str, Any]:
-    """Every item of both. unlike: key to how many items differ in it."""
-    begin = time.perf_counter()
-    unlike: dict[str, int] = {}
-    mine, theirs = set(source[0]), set(other[0])
-    for number in range(len(source)):
-        one, two = source[number], other[number]
-        for key in mine & theirs:
-            expected, found = one[key], two[key]
-            same = torch.equal(expected, found) if torch.is_tensor(expected) else expected == found
-            unlike[key] = unlike.get(key, 0) + (not same)
-    return {
-        "items": len(source),
-        "items_there": len(other),
-        "equal_keys": sorted(key for key, count in unlike.items() if not count),
-        "unlike": {key: count for key, count in sorted(unlike.items()) if count},
-        "absent": sorted(mine - theirs),
-        "more": sorted(theirs - mine),
-        "seconds": round(time.perf_counter() - begin, 2),
-    }
 
 
 def doctor(root: Path) -> dict[str, Any]:

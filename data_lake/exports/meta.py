@@ -31,13 +31,16 @@ def ensure_sayable(version: DatasetVersion) -> None:
 
 
 def unlike_lerobot(version: DatasetVersion) -> list[Finding]:
-    """LAKE-131 when pictures are not what LeRobot's readers take them for: upright RGB."""
+    """LAKE-131 when pictures are not what LeRobot's readers take them for: upright RGB. LAKE-196 for a camera that was
+    no video."""
     meaning, usual = (
         shared_meaning(version.name, version.episodes),
         {"colour_order": "rgb", "image_orientation": "upright"},
     )
     odd = [f"{name} is {meaning[name]}" for name, value in usual.items() if meaning[name] not in (None, value)]
-    return [finding("LAKE-131", ", ".join(odd), file="meta/info.json")] if odd and version.cameras else []
+    findings = [finding("LAKE-131", ", ".join(odd), file="meta/info.json")] if odd and version.cameras else []
+    made = [key for key in version.cameras if lake_meta.FROM_PICTURES in version.info["features"][key].get("info", {})]
+    return findings + [finding("LAKE-196", camera=key) for key in made]
 
 
 def info_of(version: DatasetVersion) -> dict[str, Any]:

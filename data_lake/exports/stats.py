@@ -106,7 +106,7 @@ def _pixels(version: DatasetVersion, camera: str) -> Iterator[tuple[np.ndarray, 
         wanted = evenly(episode["length"], most)
         counts_3V = np.zeros((3, 256), np.int64)
         where = f"{version.name} · {camera} · episode {episode['episode_index']}"
-        with open_video(uri, number, camera, **place) as file:
+        with open_video(uri, number, camera, **place, where=where) as file:
             fps = float(version.info["fps"])
             for _, image in decoded(file, from_s=begin, to_s=end, fps=fps, wanted=wanted, where=where):
                 counts_3V += [np.bincount(image[..., channel].reshape(-1), minlength=256) for channel in range(3)]

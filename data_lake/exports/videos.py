@@ -46,7 +46,8 @@ class Stored:
 
     def open(self) -> BufferedIOBase:
         uri, number = str(self.version.root / "videos.lance"), self.version.manifest.vector["videos"]
-        return open_video(uri, number, self.key, self.chunk_index, self.file_index)
+        where = f"{self.version.name} · {self.key} · episode {self.episodes[0]['episode_index']}"
+        return open_video(uri, number, self.key, self.chunk_index, self.file_index, where=where)
 
     def copy(self, target: Path) -> None:
         """Its bytes to `target`. Raises UserError LAKE-132 when they are not those that came in."""

@@ -22,9 +22,10 @@ from data_lake.sources.files import (
 )
 from data_lake.sources.instructions import Vocabulary, instruct, language_columns
 from data_lake.sources.lerobot_meta import facts, metadata_findings, splits_of, stated_statistics
+from data_lake.sources.lerobot_pictures import declared_pictures, pictures_apart
 from data_lake.sources.lerobot_v2 import list_v2
 from data_lake.sources.lerobot_v3 import list_v3
-from data_lake.sources.listing import Listed, Listing, cameras_of
+from data_lake.sources.listing import Listed, Listing
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 from errors import UserError
 
@@ -45,10 +46,10 @@ class LeRobotFolder:
         self._listing = self._list(path, info, version)
         annotations = _annotations(path)
         self._words = Vocabulary(tasks=self._listing.tasks, ignore=read.ignore_tasks, annotations=annotations)
-        self._images = cameras_of(info["features"], "image")
         self._open: JointFile | None = None
         with well_formed(path / "meta/info.json"):
             features = {key: _feature(value) for key, value in info["features"].items()}
+            self._pictured, unlike_rgb = declared_pictures(info["features"])
             stated = None if version == "v2.1" else stated_statistics(path)  # v2.1 states them by episode
             odd = metadata_findings(path, info, version, self._listing, stated)
             splits = splits_of(info)
@@ -60,14 +61,14 @@ class LeRobotFolder:
             fps=float(info["fps"]),
             robot=str(info.get("robot_type") or ""),
             features=features,
-            cameras=self._listing.cameras,
+            cameras=(*self._listing.cameras, *self._pictured),
             num_episodes=len({listed.episode for listed in self._listing.episodes}),
             instruction_source=next(iter(language_columns(annotations)), "task_index"),
             declared=info["vlaloop"],
             by_format={"colour_order": "rgb", "image_orientation": "upright"},  # what a player shows
             statistics=stated or {},
             splits=splits,
-            findings=(*findings, *self._listing.findings, *odd),
+            findings=(*findings, *self._listing.findings, *unlike_rgb, *odd),
         )
 
     @property
@@ -93,13 +94,17 @@ class LeRobotFolder:
         number = listed.episode
         file = None if listed.data is None else self.card.relative(listed.data)
         findings = [*listed.findings]
-        findings += [finding("LAKE-029", camera=key, episode=number) for key in self._images]
         if twice:
             findings.append(finding("LAKE-026", episode=number))
-        rows, instruction = None, ""
+        rows, instruction, views = None, "", {**listed.views}
         try:
             table, unlisted = self._rows(listed, listed_numbers)
             findings += unlisted
+            table, pictures, absent = pictures_apart(
+                table, self._pictured, believed=bool(self.card.features), path=listed.data or self.card.root
+            )
+            views |= pictures
+            findings += [finding("LAKE-195", camera=key, episode=number, file=file) for key in absent]
             table, left_out = self._declared(table)
             if left_out:
                 findings.append(finding("LAKE-063", ", ".join(left_out), episode=number, file=file))
@@ -113,7 +118,7 @@ class LeRobotFolder:
             source_episode=number,
             rows=rows,
             instruction=instruction,
-            views=listed.views,
+            views=views,
             file=file,
             length=listed.length,
             extra=listed.extra,

@@ -1,11 +1,12 @@
 """`doctor`, `ingest` and `report`: looking at data, taking it in, and the page about a loop."""
 
+import getpass
 import shlex
 import uuid
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from errors import UserError
 from flows.commands.run import Order, look_at_source
@@ -14,6 +15,10 @@ from flows.plan import make_plan
 from flows.profile import load_profile
 from flows.recipe import read_spec
 from flows.screen import DONE, FAILED, Screen
+
+if TYPE_CHECKING:
+    from data_lake.store import Slot
+    from tasks.build import Built
 
 SHOWN_FINDINGS = 40
 Reading = tuple[str, tuple[str, ...]]  # format, `ingest.read.…` settings
@@ -71,8 +76,14 @@ def ingest(
     reading: Reading,
     strict: bool,
     screen: Screen,
+    *,
+    copy: Literal["copy", "reference"] = "copy",
+    why: str | None = None,
 ) -> int:
-    """Take the episodes of a folder into a lake data set; what is there already is not taken twice."""
+    """Take the episodes of a folder into a lake data set; what is there already is not taken twice.
+
+    copy: as in IngestSpec. why: revoke the record of an ingest that is finished, and repeat it.
+    """
     from data_lake.sources.snapshot import snapshot
     from data_lake.specs import IngestSpec
     from flows.follow import Board, LiveView, PlainView
@@ -82,9 +93,8 @@ def ingest(
     from tasks.specs import IngestStage
 
     runtime = load_profile("laptop", where, run_id=f"ingest-{uuid.uuid4().hex[:12]}", label=dataset)
-    spec = IngestStage(
-        ingest=IngestSpec(dataset=dataset, embodiment=embodiment, format=reading[0], read=read_spec(reading[1]))
-    )
+    asked = IngestSpec(dataset=dataset, copy=copy, embodiment=embodiment, format=reading[0], read=read_spec(reading[1]))
+    spec = IngestStage(ingest=asked)
     board = Board()
     view = LiveView(screen, board) if screen.is_live else PlainView(screen)
 
@@ -98,9 +108,16 @@ def ingest(
         from dataclasses import replace
 
         look = snapshot(source, where.home / "snapshots")
+        if why is not None:
+            _revoke(stage.slot(spec, look, lake=where.lake), why, screen)
         built = build(stage, spec, look, runtime=replace(runtime, sink=told))
     finally:
         view.close()
+    return _say(built, dataset, screen, strict=strict)
+
+
+def _say(built: "Built", dataset: str, screen: Screen, *, strict: bool) -> int:
+    """What came in, and what is wrong with it."""
     ref = asdict(built.ref)
     show_findings(built.record["summary"]["table"], screen.line)
     done_before = " (done before)" if built.is_cached else ""
@@ -109,6 +126,14 @@ def ingest(
     result = {**ref, "cached": built.is_cached, "findings": built.record["summary"]["table"]}
     screen.answer({"command": "ingest", "ok": not failed, "result": result})
     return FAILED if failed else DONE
+
+
+def _revoke(slot: "Slot", why: str, screen: Screen) -> None:
+    from data_lake.store import revoke
+
+    if slot.record() is not None:
+        revoke(slot, why=why, who=getpass.getuser())
+        screen.line(f"revoked {slot.name}: {why}")
 
 
 def report(order: Order, path: Path | None, screen: Screen) -> int:

@@ -1,5 +1,6 @@
 """Small LeRobot folders written for tests: v2.1 and v3.0 of the same rows and the same H.264 packets."""
 
+import io
 import json
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -10,6 +11,7 @@ import av
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from PIL import Image
 
 FPS = 10
 SIZE = 32
@@ -203,6 +205,29 @@ def write_v3(
     (root / "meta/info.json").write_text(json.dumps(info))
     (root / "meta/stats.json").write_text(json.dumps(stats_of(pa.concat_tables(tables), quantiles=True)))
     return root
+
+
+def add_pictures(root: Path, image: Callable[[int, int], np.ndarray], key: str = CAMERA, form: str = "PNG") -> Path:
+    """A camera of dtype `image`: each row gets its picture of (episode, frame), as LeRobot stores them (v2.x, v3.0)."""
+    for path in sorted((root / "data").rglob("*.parquet")):
+        table = pq.read_table(path)
+        numbers = zip(table["episode_index"].to_pylist(), table["frame_index"].to_pylist(), strict=True)
+        stored = [{"bytes": encoded(image(*each), form), "path": f"frame_{each[1]:06d}.png"} for each in numbers]
+        column = pa.array(stored, pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
+        declared = {"info": {"features": {key: {"_type": "Image"}}}}
+        table = table.append_column(key, column).replace_schema_metadata({"huggingface": json.dumps(declared)})
+        pq.write_table(table, path)
+    info = json.loads((root / "meta/info.json").read_text())
+    shape = list(image(0, 0).shape)
+    info["features"][key] = {"dtype": "image", "shape": shape, "names": ["height", "width", "channels"]}
+    change_info(root, features=info["features"])
+    return root
+
+
+def encoded(image: np.ndarray, form: str = "PNG") -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, form)
+    return buffer.getvalue()
 
 
 def write_lines(path: Path, lines: Sequence[dict[str, Any]]) -> None:

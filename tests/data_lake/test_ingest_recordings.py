@@ -1,10 +1,13 @@
 """Recorded robots enter the lake with what is wrong with them said, and nothing else changed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from data_lake.specs import ReadSpec
 from errors import UserError
+from tests.data_lake.crashing_ingest import SPEC
 from tests.data_lake.seen import content, ingest
 
 GR1_DEFECTS = {f"LAKE-{number:03d}" for number in range(41, 53)}
@@ -35,17 +38,51 @@ def test_gr1_in_both_versions_is_the_same(shared_data: Path, tmp_path: Path) -> 
     assert places == [0, 0, 1, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("name", "counts"),
-    [
-        ("lerobot-v2.1-g1-partial", (4, 96, 1043)),
-        ("lerobot-v3.0-pusht-mini", (3, 0, 420)),
-        ("lerobot-v3.0-metaworld-by-lerobot", (3, 0, 254)),
-    ],
-)
-def test_other_recordings(name: str, counts: tuple[int, int, int], shared_data: Path, tmp_path: Path) -> None:
-    done = ingest(shared_data / name, tmp_path / "other")
+BRIDGE, WIPE = ReadSpec(fps="5"), ReadSpec(state=("joint_torques",), fps="20")
+SOUND: dict[str, tuple[ReadSpec, tuple[int, int, int], set[str]]] = {
+    "hdf5-robosuite-wipe-panda": (WIPE, (1, 0, 174), {"LAKE-024"}),
+    "lerobot-v2.0-gr1-picknplace": (ReadSpec(), (5, 0, 2096), GR1_DEFECTS),
+    "lerobot-v2.1-g1-partial": (ReadSpec(), (4, 96, 1043), {"LAKE-009", "LAKE-010", "LAKE-143"}),
+    "lerobot-v3.0-gr1-repacked": (ReadSpec(), (5, 0, 2096), {"LAKE-052"}),
+    "lerobot-v3.0-metaworld-by-lerobot": (ReadSpec(), (3, 0, 254), {"LAKE-144"}),
+    "lerobot-v3.0-pusht-mini": (ReadSpec(), (3, 0, 420), {"LAKE-043", "LAKE-045", "LAKE-053"}),
+    "rlds-bridge-debug": (BRIDGE, (25, 0, 250), {"LAKE-110", "LAKE-118"}),
+}
+"""What is declared of a recording, (ok, quarantined, frames), and all that is said of it."""
+
+REFUSED = {
+    "hdf5-robosuite-wipe-panda": ("LAKE-035", "which of its numbers are the robot's state"),
+    "lerobot-hybrid-malformed-franka-sim": ("LAKE-001", "LAKE-009 the data file is missing (and in 1 more"),
+    "lerobot-v2.1-lfs-pointers-apple-storage": ("LAKE-001", "LAKE-008 a Git LFS pointer"),
+    "lerobot-v3.0-meta-only-image-dtype": ("LAKE-001", "LAKE-009 the data file is missing (and in 1 more"),
+    "libero-init-states": ("LAKE-002", "not a source"),
+    "rlds-bridge-debug": ("LAKE-035", "how many steps a second"),
+    "rosbag2": ("LAKE-035", "which of its topics are the state"),
+    "video-labeled-frames-av1": ("LAKE-002", "not a source"),
+}
+"""Undeclared, or no demonstrations: the code and words of it."""
+
+
+def test_every_recording_is_in_a_table(shared_data: Path) -> None:
+    there = {path.name for path in shared_data.iterdir() if path.is_dir()} - {"LICENSES"}
+    assert there == SOUND.keys() | REFUSED.keys()
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_recordings_come_in(name: str, shared_data: Path, tmp_path: Path) -> None:
+    read, counts, codes = SOUND[name]
+    done = ingest(shared_data / name, tmp_path / "lake", replace(SPEC, read=read))
     assert (done.num_episodes, done.num_quarantined, done.num_frames) == counts
+    assert {item.code for item in done.findings} == codes
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_recordings_that_are_refused(name: str, shared_data: Path, tmp_path: Path) -> None:
+    code, words = REFUSED[name]
+    with pytest.raises(UserError) as error:
+        ingest(shared_data / name, tmp_path / "none")
+    assert error.value.code == code and words in error.value.message
+    assert not (tmp_path / "none/manifests").exists()
 
 
 def test_a_subset_has_its_own_rows(shared_data: Path, tmp_path: Path) -> None:
@@ -58,10 +95,3 @@ def test_a_subset_has_its_own_rows(shared_data: Path, tmp_path: Path) -> None:
     done = ingest(source, tmp_path / "lake")
     lengths = {each["source_episode"]: each["length"] for each in done.view["episodes"]}
     assert lengths == {28: 278, 29: 221, 30: 277, 31: 267}
-
-
-@pytest.mark.parametrize("name", ["lerobot-v2.1-lfs-pointers-apple-storage", "lerobot-hybrid-malformed-franka-sim"])
-def test_recordings_without_a_sound_episode(name: str, shared_data: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError) as error:
-        ingest(shared_data / name, tmp_path / "none")
-    assert error.value.code == "LAKE-001"

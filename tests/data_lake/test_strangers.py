@@ -14,12 +14,15 @@ from data_lake.examine import Tally, examine
 from data_lake.exports import publish_folder
 from data_lake.published import publish_lance
 from data_lake.sources import open_source
+from data_lake.specs import IngestSpec
 from data_lake.version import DatasetVersion, open_version
 from tests.architecture.tree import ROOT
+from tests.data_lake.crashing_ingest import SPEC
 from tests.data_lake.recordings import write_v2
 from tests.data_lake.seen import ingest
 
-SCRIPT = ROOT / "benchmarks/peers/strangers.py"
+SCRIPT, RECORD = (ROOT / "benchmarks/peers" / name for name in ("strangers.py", "record.py"))
+LEFT = IngestSpec(dataset="cart", embodiment="cart", copy="reference")
 PASSES_S = 60
 OFFLINE = {**os.environ, "HF_HUB_OFFLINE": "1"}
 
@@ -38,8 +41,8 @@ def recorded(shared_data: Path) -> Path:
     return shared_data / "lerobot-v3.0-metaworld-by-lerobot"
 
 
-def version_of(source: Path, lake: Path) -> DatasetVersion:
-    ingest(source, lake / "datasets/cart")
+def version_of(source: Path, lake: Path, spec: IngestSpec = SPEC) -> DatasetVersion:
+    ingest(source, lake / "datasets/cart", spec)
     return open_version(lake, "cart")
 
 
@@ -57,12 +60,33 @@ def test_every_item_is_that_of_the_source(peers: Path, recorded: Path, tmp_path:
     given = [word for name, path in places.items() for word in (f"--{name}", str(path))]
     command = [str(peers), str(SCRIPT), "--source", str(recorded), *given]
     found = answer(subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, env=OFFLINE))
+    placed = {path.relative_to(places["v30"]): path.read_bytes() for path in places["v30"].rglob("*.mp4")}
+    assert placed == {path.relative_to(recorded): path.read_bytes() for path in recorded.rglob("*.mp4")}
     for name in ("lance", "v30", "v21", "lance_chunks", "v30_chunks"):
         seen = found[name]
         assert (seen["items"], seen["items_there"]) == (254, 254)
         assert (seen["unlike"], seen["absent"], seen["more"]) == ({}, [], [])
         assert len(seen["equal_keys"]) == (11 if name.endswith("chunks") else 10)
     assert found["doctor"] == {"failed": 0, "said": ["all 5 checks passed"]}
+
+
+@pytest.mark.slow
+def test_pictures_that_lerobot_recorded_are_the_same_as_video(peers: Path, tmp_path: Path) -> None:
+    """A camera of dtype `image` and one of dtype `video`, which the lake leaves where it is: whole all the same."""
+    source = tmp_path / "source"
+    subprocess.run([str(peers), str(RECORD), str(source)], check=True, capture_output=True, timeout=300, env=OFFLINE)
+    version = version_of(source, tmp_path / "lake", LEFT)
+    places = {"lance": publish_lance(version)[0], "v30": tmp_path / "v30", "v21": tmp_path / "v21"}
+    for form in ("v3.0", "v2.1"):
+        findings = publish_folder(version, places[form.replace(".", "")], form)
+        assert [(item.code, item.camera) for item in findings] == [("LAKE-196", "observation.images.stills")]
+    given = [word for name, path in places.items() for word in (f"--{name}", str(path))]
+    command = [str(peers), str(SCRIPT), "--source", str(source), *given]
+    found = answer(subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=OFFLINE))
+    for name in places:
+        seen = found[name]
+        assert (seen["items"], seen["items_there"], len(seen["equal_keys"])) == (12, 12, 10)
+        assert (seen["unlike"], seen["absent"], seen["more"]) == ({}, [], [])
 
 
 @pytest.mark.slow

@@ -202,6 +202,18 @@ def test_what_readers_should_know_is_beside_the_path(tmp_path: Path, capsys: Cap
     assert "LAKE-131" in shown.err
 
 
+def test_videos_that_moved_are_found_again(tmp_path: Path, capsys: Captured) -> None:
+    """A finished ingest is not repeated, unless there is a reason; then files are looked for where they are now."""
+    words = ("--dataset", "cart", "--embodiment", "tests.tasks.test_ingest:CART", "--reference")
+    answer(tmp_path, capsys, "ingest", str(write_v2(tmp_path / "source")), *words)
+    moved = str((tmp_path / "source").rename(tmp_path / "moved"))
+    assert answer(tmp_path, capsys, "doctor", "cart", status=1)["findings"][0]["code"] == "LAKE-197"
+    assert answer(tmp_path, capsys, "ingest", moved, *words)["result"]["cached"]
+    again = answer(tmp_path, capsys, "ingest", moved, *words, "--why", "videos moved")["result"]
+    assert (again["cached"], again["version"]) == (False, 2)
+    assert answer(tmp_path, capsys, "doctor", "cart")["findings"] == []
+
+
 def test_doctor_repairs_what_the_rows_prove(tmp_path: Path, capsys: Captured) -> None:
     source = write_v2(tmp_path / "source")
     change_info(source, total_videos=7, total_frames=1)

@@ -18,7 +18,7 @@ from data_lake.version import DatasetVersion, open_version
 from data_lake.video import index_video
 from errors import UserError
 from tests.data_lake.crashing_ingest import SPEC
-from tests.data_lake.recordings import CAMERA, FPS, TASKS, change_info, write_v2, write_v3, write_video
+from tests.data_lake.recordings import CAMERA, FPS, TASKS, add_pictures, change_info, write_v2, write_v3, write_video
 from tests.data_lake.recordings import colour as coloured
 from tests.data_lake.seen import content, ingest
 
@@ -40,10 +40,10 @@ def hashes(version: DatasetVersion) -> list[str]:
     return [episode["content_hash"] for episode in version.episodes]
 
 
-def pictures(path: Path, from_s: float) -> list[bytes]:
-    """Twelve frames as they decode to RGB."""
+def pictures(path: Path, from_s: float, count: int = 12) -> list[bytes]:
+    """Frames as they decode to RGB."""
     with path.open("rb") as file:
-        found = decoded(file, from_s=from_s, to_s=None, fps=FPS, wanted=range(12))
+        found = decoded(file, from_s=from_s, to_s=None, fps=FPS, wanted=range(count))
         return [image.tobytes() for _, image in found]
 
 
@@ -91,6 +91,25 @@ def test_videos_are_those_of_their_episode(tmp_path: Path, shared_data: Path) ->
         (recorded,) = original.rglob(f"*ego_view/episode_{number:06d}.mp4")
         assert np.array_equal(index_video(cut).packets, index_video(recorded).packets)
         assert index_video(cut).times_s[0] == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_pictures_go_out_as_video_and_it_is_said(form: str, tmp_path: Path) -> None:
+    """A camera of dtype `image` comes back from the folder as a video of the same pixels, bit by bit."""
+    images = np.random.default_rng(0).integers(0, 256, (3, 12, 16, 24, 3), np.uint8)
+    source = add_pictures(write_v2(tmp_path / "source", cameras=()), lambda episode, frame: images[episode, frame])
+    version = taken_in(source, tmp_path / "lake")
+    findings = publish_folder(version, tmp_path / "out", form)
+    assert [(item.code, item.severity, item.camera) for item in findings] == [("LAKE-196", "note", CAMERA)]
+    feature = json.loads((tmp_path / "out/meta/info.json").read_text())["features"][CAMERA]
+    assert (feature["dtype"], feature["shape"]) == ("video", [16, 24, 3])
+    again = taken_in(tmp_path / "out", tmp_path / "again")
+    assert everything(again)["frames"] == everything(version)["frames"]
+    assert publish_folder(again, tmp_path / "more", form) == [], "it is a video now"
+    for path in sorted((tmp_path / "out").rglob("*.mp4")):
+        number = int(path.stem.split("_" if form == "v2.1" else "-")[1])
+        expected = [image.tobytes() for image in images[number][: LENGTHS[number]]]
+        assert pictures(path, 0.0, LENGTHS[number]) == expected
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -183,13 +183,6 @@ def test_an_episode_listed_twice(v2: Path) -> None:
     assert list(by_number(v2)) == [0, 1, 2]
 
 
-def test_cameras_stored_as_images(v2: Path) -> None:
-    info = json.loads((v2 / "meta/info.json").read_text())
-    info["features"]["observation.images.side"] = {"dtype": "image", "shape": [8, 8, 3]}
-    (v2 / "meta/info.json").write_text(json.dumps(info))
-    assert codes_of(v2, 0) == ["LAKE-029"]
-
-
 def groot(path: Path) -> Path:
     """The GR00T dialect: a validity mark among the tasks, and columns of task indices."""
     (path / "meta/modality.json").write_text(
