@@ -3,8 +3,6 @@
 A declaration that the numbers contradict would be believed by all that follows, so it is found here.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 
@@ -24,43 +22,48 @@ def as_declared(rows: pa.Table, read: ReadSpec, episode: Episode) -> tuple[pa.Ta
     grippers, LAKE-038 of rotations, LAKE-039 of padding."""
     rows, found = with_open_as_one(rows, read.grippers, episode)
     for rotation in read.rotations:
-        found += _named(episode, "LAKE-038", _rotation(rows, rotation))
+        found += _named(episode, "LAKE-038", _no_rotation(rows, rotation))
     for padding in read.padding:
-        found += _named(episode, "LAKE-039", _padding(rows, padding))
+        found += _named(episode, "LAKE-039", _no_padding(rows, padding))
     return rows, found
 
 
-def _named(episode: Episode, code: str, odd: Iterator[tuple[int | None, str]]) -> list[Finding]:
-    """One finding, about the first row."""
-    where = {"episode": episode.source_episode, "file": episode.file}
-    return [finding(code, detail, row=row, **where) for row, detail in odd][:1]
+Odd = tuple[int | None, str] | None
+"""The first row that contradicts a declaration (None: all of them), and how; None where nothing does."""
 
 
-def _rotation(rows: pa.Table, rotation: RotationSpec) -> Iterator[tuple[int | None, str]]:
+def _named(episode: Episode, code: str, odd: Odd) -> list[Finding]:
+    if odd is None:
+        return []
+    row, detail = odd
+    return [finding(code, detail, row=row, episode=episode.source_episode, file=episode.file)]
+
+
+def _no_rotation(rows: pa.Table, rotation: RotationSpec) -> Odd:
     rows_TD = vectors(rows[COLUMNS[rotation.column]])
     end = rotation.first + SIZES[rotation.kind]
     shown = f"{rotation.column}[{rotation.first}:{end}] as {rotation.kind}"
     if rows_TD is None or end > rows_TD.shape[1]:
-        yield None, f"there is no {shown}"
-        return
+        return None, f"there is no {shown}"
     values_TK = rows_TD[:, rotation.first : end].astype(np.float64)
-    wrong_T = ~np.isfinite(values_TK).all(axis=1)
     if rotation.kind in ("euler_xyz", "axis_angle"):
-        wrong_T |= np.abs(values_TK).max(axis=1) > FULL_TURN
+        wrong_T = np.abs(values_TK).max(axis=1) > FULL_TURN
     else:
         width = 4 if rotation.kind.startswith("quaternion") else 3
         lengths_TN = np.linalg.norm(values_TK.reshape(len(values_TK), -1, width), axis=2)
-        wrong_T |= (np.abs(lengths_TN - 1) > UNIT_SLACK).any(axis=1)
-    if wrong_T.any():
-        row = int(np.argmax(wrong_T))
-        yield row, f"{shown} is {np.array2string(values_TK[row], precision=3)} in row {row}"
+        wrong_T = (np.abs(lengths_TN - 1) > UNIT_SLACK).any(axis=1)
+    if not wrong_T.any():
+        return None
+    row = int(np.argmax(wrong_T))
+    return row, f"{shown} is {np.array2string(values_TK[row], precision=3)} in row {row}"
 
 
-def _padding(rows: pa.Table, padding: PaddingSpec) -> Iterator[tuple[int | None, str]]:
+def _no_padding(rows: pa.Table, padding: PaddingSpec) -> Odd:
     rows_TD = vectors(rows[COLUMNS[padding.column]])
     for dim in padding.dims:
         if rows_TD is None or dim >= rows_TD.shape[1]:
-            yield None, f"there is no {padding.column}[{dim}]"
-        elif (rows_TD[:, dim] != 0).any():
+            return None, f"there is no {padding.column}[{dim}]"
+        if (rows_TD[:, dim] != 0).any():
             row = int(np.argmax(rows_TD[:, dim] != 0))
-            yield row, f"{padding.column}[{dim}] is {rows_TD[row, dim]:g} in row {row}"
+            return row, f"{padding.column}[{dim}] is {rows_TD[row, dim]:g} in row {row}"
+    return None

@@ -10,8 +10,8 @@ from pathlib import Path
 from errors import UserError
 
 SAID = {
-    errno.ENOSPC: ("the disk is full", "free space, then the same command: it continues"),
-    errno.EDQUOT: ("the disk quota is used up", "free space, then the same command: it continues"),
+    errno.ENOSPC: ("the disk is full", "free space, then give the same command again"),
+    errno.EDQUOT: ("the disk quota is used up", "free space, then give the same command again"),
     errno.EROFS: ("the disk is read-only", "mount it for writing, or name another lake"),
     errno.EIO: ("the disk failed to read or write", "look at the disk's own log before anything is written again"),
 }
@@ -27,7 +27,7 @@ def disk_faults(place: Path, *, needed_bytes: int = 0) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        said = SAID.get(_number(error) or 0)
+        said = SAID.get(_number(error))
         if said is None:
             raise
         what, next_step = said
@@ -41,8 +41,7 @@ def disk_faults(place: Path, *, needed_bytes: int = 0) -> Iterator[None]:
         ) from error
 
 
-def _number(error: OSError) -> int | None:
-    if error.errno is not None:
-        return error.errno
+def _number(error: OSError) -> int:
+    """The errno, 0 where it has none."""
     found = _IN_WORDS.search(str(error))
-    return int(found.group(1)) if found else None
+    return error.errno or (int(found.group(1)) if found else 0)

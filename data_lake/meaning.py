@@ -1,6 +1,7 @@
 """What pixels and numbers of a source mean: as its files say, else as the recipe declares; never guessed."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
@@ -40,7 +41,7 @@ def meaning_of(card: SourceCard, read: ReadSpec) -> dict[str, Any]:
     return {
         **said,
         "fps": card.fps,
-        "rate": str(Fraction(card.fps).limit_denominator(RATE_LIMIT)),
+        "rate": _rational(card.fps),
         "render_every": declared.get("render_every", 1),
         "instruction_source": card.instruction_source,
         "scene": declared.get("scene"),
@@ -53,6 +54,11 @@ def meaning_of(card: SourceCard, read: ReadSpec) -> dict[str, Any]:
         "state_units": list(read.state_units),
         "action_units": list(read.action_units),
     }
+
+
+def _rational(rate_hz: float) -> str | None:
+    """As people write it; None for a source that holds nothing with a rate."""
+    return str(Fraction(rate_hz).limit_denominator(RATE_LIMIT)) if math.isfinite(rate_hz) else None
 
 
 def meant(meaning: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Ingest: a snapshot of recorded episodes becomes part of a lake data set; bad ones go to quarantine."""
 
+from itertools import zip_longest
 from pathlib import Path
 
 from data_lake.head import SCHEME, take_head
@@ -72,9 +73,7 @@ def same_units(read: ReadSpec, embodiment: Embodiment) -> None:
     }
     for column, (declared, expected) in pairs.items():
         if declared and declared != expected:
-            dim = next(
-                (dim for dim, (a, b) in enumerate(zip(declared, expected, strict=False)) if a != b), len(expected)
-            )
+            dim = next(dim for dim, (said, meant) in enumerate(zip_longest(declared, expected)) if said != meant)
             raise UserError(
                 "LAKE-005",
                 f"the source's {column} is in other units than {embodiment.name} has, first in dimension {dim}",

@@ -1,1 +1,1 @@
-"""The tests: folders mirror the code; `contracts` (seams between stages), `architecture` and `golden` cross it."""
+"""The tests: folders mirror the code; `contracts` (seams between stages), `faults`, `architecture`, `golden` do not."""

@@ -1,5 +1,6 @@
 """Whose word counts for what pixels and numbers mean, and what is asked for."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +68,4 @@ def test_what_nobody_declares_is_no_part_of_identity() -> None:
 def test_the_rate_is_told_as_a_rational() -> None:
     assert meaning_of(card(by_format=SETTLED, fps=30000 / 1001), AS_THE_SOURCE_SAYS)["rate"] == "30000/1001"
     assert meaning_of(card(by_format=SETTLED), AS_THE_SOURCE_SAYS)["rate"] == "20"
+    assert meaning_of(card(by_format=SETTLED, fps=math.nan), AS_THE_SOURCE_SAYS)["rate"] is None, "no episode, no rate"
