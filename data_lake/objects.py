@@ -89,11 +89,20 @@ def put(path: UPath, payload: bytes) -> None:
     path.fs.pipe_file(path.path, payload)
 
 
-def below(root: UPath) -> dict[str, int]:
-    """Size of every object below `root`, by its name relative to it, in order."""
+def tagged(root: UPath) -> dict[str, tuple[int, str]]:
+    """Size and ETag of every object below `root`, by its name relative to it, in order."""
     prefix = f"{root.path.rstrip('/')}/"
     found: dict[str, dict[str, Any]] = dict(root.fs.find(root.path, detail=True))
-    return {name.removeprefix(prefix): each["size"] for name, each in sorted(found.items()) if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): (each["size"], each["ETag"])
+        for name, each in sorted(found.items())
+        if name.startswith(prefix)
+    }
+
+
+def below(root: UPath) -> dict[str, int]:
+    """Size of every object below `root`, by its name relative to it, in order."""
+    return {name: size for name, (size, _) in tagged(root).items()}
 
 
 def tree(root: UPath) -> Iterator[UPath]:
