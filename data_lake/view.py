@@ -8,7 +8,7 @@ from typing import Any
 
 import lance
 
-from data_lake.files import LakePath
+from data_lake.files import LakePath, read_bytes
 from errors import UserError
 
 
@@ -49,7 +49,7 @@ class DatasetView:
 
 def read_view(folder: LakePath) -> DatasetView:
     """Read the view that ingest wrote to `folder`."""
-    found = json.loads((folder / "episodes.json").read_text())
+    found = json.loads(read_bytes(folder / "episodes.json"))
     return DatasetView(
         dataset=found["dataset"],
         vector=found["vector"],

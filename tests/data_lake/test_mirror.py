@@ -140,6 +140,26 @@ def test_attempts_that_no_record_names_go(bucket: UPath, home: Path) -> None:
     assert remove(find_garbage(bucket, grace_s=0)) == 4 and damaged(bucket, record) == []
 
 
+def test_copies_of_what_the_lake_holds_go(bucket: UPath, home: Path) -> None:
+    """Not what a live builder writes, nor what an unfinished run needs for its retry."""
+    finished, living, needed = (take(slot_of(bucket, name, 1, SPEC, ()), home) for name in ("a", "b", "c"))
+    for attempt in (finished, living, needed):
+        replace(attempt.path / "file", b"bytes")
+    finish(finished)
+    Run(lake=bucket, run_id="run-1").touch(slot_of(bucket, "c", 1, SPEC, ()))
+    needed.release()
+    mirror = mirror_of(bucket, home)
+    assert [each.path for each in find_garbage(bucket, grace_s=0, mirror=mirror)] == [finished.slot]
+    assert find_garbage(bucket, grace_s=60, mirror=mirror) == [] == find_garbage(bucket, grace_s=0)
+    Run(lake=bucket, run_id="run-1").finish("x")
+    assert {each.path for each in find_garbage(bucket, grace_s=0, mirror=mirror)} == {
+        finished.slot,
+        needed.slot,
+        slot_of(bucket, "c", 1, SPEC, ()).path,
+    }
+    living.release()
+
+
 def test_damage_loss_and_revocation_are_told(bucket: UPath, home: Path) -> None:
     slot = slot_of(bucket, "a", 1, SPEC, ())
     attempt = take(slot, home)
