@@ -151,10 +151,16 @@ def link_or_copy(source: LakePath, target: LakePath) -> None:
         shutil.copyfile(source, target)
 
 
+def read_bytes(path: LakePath) -> bytes:
+    """The content of a file as of one moment. On a store by one request: `path.open` asks twice, and finds another
+    object the second time when somebody has replaced it in between."""
+    return path.read_bytes() if isinstance(path, Path) else objects.get(path)
+
+
 def read_json(path: LakePath, *, remedy: str) -> Any:
     """The content of a JSON file. Raises `UserError` LAKE-080 naming a file that is torn, with `remedy`."""
     try:
-        return json.loads(path.read_text())
+        return json.loads(read_bytes(path))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise UserError(
             "LAKE-080", f"the file is torn or changed: {error}", where=str(path), next_step=remedy

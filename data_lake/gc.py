@@ -23,15 +23,17 @@ class Garbage:
     num_bytes: int
 
 
-def find_garbage(lake: LakePath, *, grace_s: float) -> list[Garbage]:
+def find_garbage(lake: LakePath, *, grace_s: float, mirror: Path | None = None) -> list[Garbage]:
     """What `gc` would remove: nothing younger than `grace_s` seconds by its newest file.
 
     Kept: what a record vouches for and the record, its leases and its revocation; the attempts of a slot whose
     lease lives, or that an unfinished run touched and nobody has finished; every data set version; all files of
-    data sets while an ingest lives.
+    data sets while an ingest lives. mirror: of a lake on an object store; what the lake holds can be fetched again.
     """
     needed = {(stage, name) for run in runs(lake) if not run.is_finished() for stage, name in run.slots()}
     found = [*_left_in_slots(lake, needed), *_left_in_datasets(lake, grace_s), *_temporary(lake)]
+    if mirror is not None:
+        found += _left_in_mirror(lake, mirror, needed)
     return [each for each in found if _age_s(each.path) >= grace_s]
 
 
@@ -57,6 +59,18 @@ def _left_in_slots(lake: LakePath, needed: set[tuple[str, str]]) -> Iterator[Gar
         for attempt in sorted(slot.glob("attempts/*")):
             if attempt.name not in vouched:
                 yield _garbage(attempt, "an attempt that the record does not name")
+
+
+def _left_in_mirror(lake: LakePath, mirror: Path, needed: set[tuple[str, str]]) -> Iterator[Garbage]:
+    for slot in sorted(mirror.glob("*/*")):
+        there = lake / slot.parent.name / slot.name
+        held = newest(there / "leases")
+        if held is not None and not held.is_gone():
+            continue
+        if (there / RECORD).exists():
+            yield _garbage(slot, "a copy of what the lake holds")
+        elif (slot.parent.name, slot.name) not in needed:
+            yield _garbage(slot, "unfinished, and no run waits for it")
 
 
 def _vouched_attempts(slot: LakePath) -> set[str]:

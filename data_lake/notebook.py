@@ -5,9 +5,9 @@ import html
 import io
 import os
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
+from data_lake.files import LakePath, lake_path
 from data_lake.refs import DatasetRef, Ref
 
 NUM_THUMBNAILS = 6
@@ -29,7 +29,7 @@ def _shown(ref: Ref, name: str) -> str:
 
 def thumbnails_html(ref: DatasetRef) -> str:
     """First images of the data set's first episodes; empty where the lake is not at hand (`VLALOOP_LAKE`, ./lake)."""
-    lake = Path(os.environ.get("VLALOOP_LAKE", "lake"))
+    lake = lake_path(os.environ.get("VLALOOP_LAKE", "lake"))
     if not (lake / ref.uri).exists():
         return ""
     images = "".join(
@@ -39,7 +39,7 @@ def thumbnails_html(ref: DatasetRef) -> str:
     return f"<div>{images}</div>"
 
 
-def _first_images(lake: Path, ref: DatasetRef) -> list[tuple[str, str]]:
+def _first_images(lake: LakePath, ref: DatasetRef) -> list[tuple[str, str]]:
     from data_lake.decode import frames
     from data_lake.view import open_video, read_view
 

@@ -14,11 +14,12 @@ from typing import Any
 
 from upath import UPath
 
-from errors import UserError
+from errors import Transient, UserError
 
 SCHEME = "s3://"
 NOTE = "current"  # beside folders that were written whole: which of them it is
 CONFLICT_TRIES = 20
+LANCE_LOST = "Generic S3 error"  # how Lance tells what it could not do after tries of its own
 TOGETHER = 32  # files that go up or come down at a time
 
 
@@ -46,7 +47,7 @@ def object_path(uri: str) -> UPath:
             where=f"AWS_ENDPOINT_URL={endpoint}",
             next_step="export AWS_ALLOW_HTTP=true, or use an https endpoint",
         )
-    return UPath(uri.rstrip("/"), use_listings_cache=False)
+    return UPath(uri.rstrip("/"), use_listings_cache=False, endpoint_url=endpoint or None)
 
 
 def require_bucket(path: UPath) -> None:
@@ -63,6 +64,25 @@ def require_bucket(path: UPath) -> None:
             where=str(path),
             next_step="check the name, AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION",
         ) from error
+
+
+@contextmanager
+def answering(path: Path | UPath) -> Iterator[None]:
+    """Work on a lake at `path`: a store that does not answer is what a retry may mend: Transient."""
+    if isinstance(path, Path):
+        yield
+        return
+    from botocore.exceptions import ConnectionError as NoConnection
+    from botocore.exceptions import HTTPClientError
+
+    try:
+        yield
+    except (NoConnection, HTTPClientError) as error:
+        raise Transient(f"the object store does not answer: {error}") from error
+    except (OSError, ValueError) as error:
+        if LANCE_LOST not in str(error):
+            raise
+        raise Transient(f"the object store does not answer: {error}") from error
 
 
 def create(path: UPath, payload: bytes) -> bool:
@@ -84,16 +104,32 @@ def create(path: UPath, payload: bytes) -> bool:
     raise OSError(errno.EBUSY, "others put the same object again and again", str(path))
 
 
+def get(path: UPath) -> bytes:
+    """The whole object, by one request. Raises FileNotFoundError."""
+    found = path.fs.cat_file(path.path)
+    assert isinstance(found, bytes)
+    return found
+
+
 def put(path: UPath, payload: bytes) -> None:
     """The object with this content; a reader sees the old or the new."""
     path.fs.pipe_file(path.path, payload)
 
 
-def below(root: UPath) -> dict[str, int]:
-    """Size of every object below `root`, by its name relative to it, in order."""
+def tagged(root: UPath) -> dict[str, tuple[int, str]]:
+    """Size and ETag of every object below `root`, by its name relative to it, in order."""
     prefix = f"{root.path.rstrip('/')}/"
     found: dict[str, dict[str, Any]] = dict(root.fs.find(root.path, detail=True))
-    return {name.removeprefix(prefix): each["size"] for name, each in sorted(found.items()) if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): (each["size"], each["ETag"])
+        for name, each in sorted(found.items())
+        if name.startswith(prefix)
+    }
+
+
+def below(root: UPath) -> dict[str, int]:
+    """Size of every object below `root`, by its name relative to it, in order."""
+    return {name: size for name, (size, _) in tagged(root).items()}
 
 
 def tree(root: UPath) -> Iterator[UPath]:
@@ -124,7 +160,7 @@ def noted(target: UPath) -> Iterator[UPath]:
 def where_noted(target: UPath) -> UPath | None:
     """The prefix that became the whole one, None while there is none."""
     note = target / NOTE
-    return target / note.read_text() if note.exists() else None
+    return target / get(note).decode() if note.exists() else None
 
 
 def copy(source: UPath, target: UPath) -> None:

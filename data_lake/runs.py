@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from data_lake.files import LakePath, put_if_absent
+from data_lake.files import LakePath, put_if_absent, read_bytes
 from data_lake.refs import SourceRef, from_json, to_json
 from data_lake.store import Slot, now
 
@@ -30,7 +30,7 @@ class Run:
         if not path.exists():
             snapshot = {"source": to_json(resolve()), "at": now()}
             put_if_absent(path, json.dumps(snapshot, indent=1).encode())
-        return from_json(json.loads(path.read_text())["source"])
+        return from_json(json.loads(read_bytes(path))["source"])
 
     def touch(self, slot: Slot) -> None:
         """Note that this run needs `slot`."""

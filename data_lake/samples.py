@@ -12,7 +12,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 
-from data_lake.files import LakePath
+from data_lake.files import LakePath, read_bytes
 from data_lake.packing import TokenCount
 from errors import UserError
 
@@ -66,7 +66,7 @@ class SampleTable:
 
     def __init__(self, folder: LakePath) -> None:
         self.folder = folder
-        self.card: dict[str, Any] = json.loads((folder / "card.json").read_text())
+        self.card: dict[str, Any] = json.loads(read_bytes(folder / "card.json"))
         self._samples: lance.LanceDataset | None = None
         self._steps: lance.LanceDataset | None = None
         self._cached_actions: np.ndarray | None = None

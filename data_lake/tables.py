@@ -16,7 +16,8 @@ import lance
 import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 
-from data_lake.files import LakePath, make_folder, put_if_absent, sync
+from data_lake.files import LakePath, make_folder, put_if_absent, read_bytes, sync
+from data_lake.objects import answering
 from data_lake.references import References, referenced
 from data_lake.schema import FILE_FORMAT, META, VIDEOS, meta_rows
 from data_lake.shelf import Content, Shelves
@@ -82,7 +83,7 @@ def read_manifest(root: LakePath, version: int | None = None) -> Manifest | None
     if not path.is_file():
         return None
     try:
-        return Manifest(**json.loads(path.read_text()))
+        return Manifest(**json.loads(read_bytes(path)))
     except (ValueError, TypeError) as error:
         raise UserError("LAKE-074", "not a manifest", where=str(path), next_step=RESTORE) from error
 
@@ -92,11 +93,13 @@ RESTORE = "restore the data set from a copy, or ingest its sources into a new on
 
 
 def open_table(root: LakePath, manifest: Manifest, name: str) -> lance.LanceDataset:
-    """The table `name` as of `manifest`. Raises UserError LAKE-074 when that version is gone."""
+    """The table `name` as of `manifest`. Raises UserError LAKE-074 when that version is gone, Transient when the store
+    does not answer."""
     path = root / f"{name}.lance"
     where = f"{path} at version {manifest.vector[name]} (data set version {manifest.version})"
     try:
-        table = lance.dataset(str(path), version=manifest.vector[name])
+        with answering(root):
+            table = lance.dataset(str(path), version=manifest.vector[name])
     except (ValueError, OSError) as error:
         raise UserError("LAKE-074", f"the table {name} cannot be opened", where=where, next_step=RESTORE) from error
     if absent := [column for column in NEEDED.get(name, ()) if column not in table.schema.names]:

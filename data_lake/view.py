@@ -9,7 +9,7 @@ from typing import Any
 
 import lance
 
-from data_lake.files import LakePath
+from data_lake.files import LakePath, read_bytes
 from data_lake.references import open_reference, referenced
 from errors import UserError
 
@@ -51,7 +51,7 @@ class DatasetView:
 
 def read_view(folder: LakePath) -> DatasetView:
     """Read the view that ingest wrote to `folder`."""
-    found = json.loads((folder / "episodes.json").read_text())
+    found = json.loads(read_bytes(folder / "episodes.json"))
     return DatasetView(
         dataset=found["dataset"],
         vector=found["vector"],

@@ -14,7 +14,9 @@ app = typer.Typer()
 
 @app.command()
 def doctor(
-    source: Annotated[str, typer.Argument(help="A folder of episodes, or a data set of the lake.")],
+    source: Annotated[
+        str, typer.Argument(help="A folder of episodes or s3://BUCKET/PREFIX, or a data set of the lake.")
+    ],
     source_format: Format = "auto",
     changes: Read = None,
     deep: Annotated[bool, typer.Option("--deep", help="Decode every frame of a folder's videos.")] = False,
@@ -35,7 +37,7 @@ def doctor(
 
 @app.command()
 def ingest(
-    source: Annotated[Path, typer.Argument(help="A folder of episodes.")],
+    source: Annotated[str, typer.Argument(help="A folder of episodes, or s3://BUCKET/PREFIX.")],
     dataset: Annotated[str, typer.Option("--dataset", help="Data set of the lake to append to.")],
     embodiment: Annotated[str, typer.Option("--embodiment", help="The robot that recorded them.")],
     source_format: Format = "auto",

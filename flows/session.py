@@ -3,11 +3,13 @@
 import dataclasses
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from data_lake.files import LakePath, put_if_absent
+from data_lake.objects import is_object_uri
 from data_lake.refs import Ref, SourceRef
 from data_lake.runs import Run
 from flows.plan import require_source
@@ -43,8 +45,8 @@ class Session:
 
 
 def absolute_source(source: str) -> str:
-    """A folder wherever it is read from; `lake:NAME` is the same everywhere."""
-    return source if source.startswith("lake:") else str(Path(source).resolve())
+    """A folder wherever it is read from; `lake:NAME` and `s3://…` are the same everywhere."""
+    return source if source.startswith("lake:") or is_object_uri(source) else str(Path(source).resolve())
 
 
 def look_at(path: str, *, lake: LakePath, home: Path) -> SourceRef:
@@ -53,9 +55,16 @@ def look_at(path: str, *, lake: LakePath, home: Path) -> SourceRef:
         from data_lake.head import look_at_head
 
         return look_at_head(lake, path)
+    return look_at_files(path, home)
+
+
+def look_at_files(path: str, home: Path, say: Callable[[str], None] = lambda _line: None) -> SourceRef:
+    """The present content of a folder, or of what is below `s3://…`: the same files are the same source."""
+    from data_lake.sources.remote import source_folder
     from data_lake.sources.snapshot import snapshot
 
-    return snapshot(Path(path), home / "snapshots")
+    seen = snapshot(source_folder(path, home, say), home / "snapshots")
+    return dataclasses.replace(seen, path=path) if is_object_uri(path) else seen
 
 
 def open_session(recipe: LoopRecipe, runtime: Runtime) -> Session:

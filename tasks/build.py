@@ -14,6 +14,7 @@ from data_lake.disk import disk_faults
 from data_lake.files import LakePath
 from data_lake.lease import Holder, TakenOver
 from data_lake.mirror import mirror_of
+from data_lake.objects import answering
 from data_lake.refs import Ref, SourceRef, to_json
 from data_lake.runs import Run
 from data_lake.store import Attempt, Slot, begin, now, reasons, require_files, slot_of
@@ -79,8 +80,14 @@ class _Collected:
 def build(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Built:
     """The stage's ref: from its record if there is one, else built now, or by another builder meanwhile.
 
-    Raises whatever the stage function raises; the slot then stays half filled for the next attempt.
+    Raises whatever the stage function raises, Transient when the lake's object store does not answer; the slot then
+    stays half filled for the next attempt.
     """
+    with answering(runtime.lake):
+        return _build(stage, spec, *refs, runtime=runtime)
+
+
+def _build(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Built:
     slot = stage.slot(spec, *refs, lake=runtime.lake)
     Run(lake=runtime.lake, run_id=runtime.run_id).touch(slot)
     events = StageEvents(stage=stage.name, slot=slot.fingerprint, runtime=runtime)
@@ -98,7 +105,7 @@ def build(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Built:
             try:
                 return _build_attempt(stage, spec, refs, attempt, replace(runtime, sink=events.report), events)
             except TakenOver:  # this builder slept for too long; whoever took over is waited for like any other
-                return build(stage, spec, *refs, runtime=runtime)
+                return _build(stage, spec, *refs, runtime=runtime)
     record = slot.record()
     ref = slot.ref()
     if record is None or ref is None:

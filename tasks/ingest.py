@@ -1,11 +1,12 @@
 """Ingest: a snapshot of recorded episodes becomes part of a lake data set; bad ones go to quarantine."""
 
+from dataclasses import replace
 from itertools import zip_longest
-from pathlib import Path
 
 from data_lake.head import SCHEME, take_head
 from data_lake.ingest import Ingested, ingest_source
 from data_lake.refs import DatasetRef, EpisodesRef, SourceRef
+from data_lake.sources.remote import source_folder
 from data_lake.sources.snapshot import verify
 from data_lake.specs import ReadSpec
 from data_lake.store import Attempt
@@ -42,15 +43,17 @@ def ingest(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Attempt, 
 
 def _from_files(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Attempt, runtime: Runtime) -> Ingested:
     embodiment = find_embodiment(spec.ingest.embodiment)
+    from_outside = isinstance(source, SourceRef)
+    folder = source_folder(source.path, runtime.home) if from_outside else runtime.local(source.uri)
 
     same_units(spec.ingest.read, embodiment)
 
     def unchanged() -> None:
         if isinstance(source, SourceRef):
-            verify(source, runtime.home / "snapshots")
+            verify(replace(source, path=str(folder)), runtime.home / "snapshots")
 
     return ingest_source(
-        Path(source.path) if isinstance(source, SourceRef) else runtime.local(source.uri),
+        folder,
         spec.ingest,
         dataset_root=dataset_root(runtime.lake, spec.ingest.dataset),
         out_dir=out.path,

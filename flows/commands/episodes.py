@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from data_lake.objects import is_object_uri
 from errors import UserError
 from flows.commands.run import Order, look_at_source
 from flows.places import Places
@@ -15,6 +16,7 @@ from flows.plan import make_plan
 from flows.profile import load_profile
 from flows.recipe import read_spec
 from flows.screen import DONE, FAILED, Screen
+from flows.session import look_at_files
 
 if TYPE_CHECKING:
     from data_lake.store import Slot
@@ -33,10 +35,20 @@ def doctor(
     deep: decode every frame. repair: first mend the folder's metadata where its rows prove what is right.
     """
     from data_lake.doctor import doctor as examine
+    from data_lake.sources.remote import source_folder
 
+    if repair and is_object_uri(source):
+        raise UserError(
+            "LAKE-175",
+            "metadata on an object store cannot be mended in place",
+            where=source,
+            next_step="copy the source into a folder and mend it there",
+        )
     repaired = _repair(Path(source), screen) if repair else None
+    folder = str(source_folder(source, where.home, screen.line)) if is_object_uri(source) else source
     screen.line(f"checking {source}: layout, metadata, every row, every video{' frame' if deep else ''}")
-    found = examine(source, read_spec(reading[1]), lake=where.lake, source_format=reading[0], deep=deep)
+    found = examine(folder, read_spec(reading[1]), lake=where.lake, source_format=reading[0], deep=deep)
+    found["source"] = source
     if repaired is not None:
         found["repaired"] = repaired
     show_findings(found["findings"], screen.line)
@@ -70,7 +82,7 @@ def _repair(source: Path, screen: Screen) -> list[dict[str, Any]]:
 
 def ingest(
     where: Places,
-    source: Path,
+    source: str,
     dataset: str,
     embodiment: str,
     reading: Reading,
@@ -84,7 +96,6 @@ def ingest(
 
     copy: as in IngestSpec. why: revoke the record of an ingest that is finished, and repeat it.
     """
-    from data_lake.sources.snapshot import snapshot
     from data_lake.specs import IngestSpec
     from flows.follow import Board, LiveView, PlainView
     from tasks.build import build
@@ -107,7 +118,7 @@ def ingest(
     try:
         from dataclasses import replace
 
-        look = snapshot(source, where.home / "snapshots")
+        look = look_at_files(source, where.home, screen.line)
         if why is not None:
             _revoke(stage.slot(spec, look, lake=where.lake), why, screen)
         built = build(stage, spec, look, runtime=replace(runtime, sink=told))

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from data_lake.files import LakePath, name_below
 from data_lake.gc import find_garbage, remove
+from data_lake.mirror import mirror_of
 from data_lake.refs import from_json
 from data_lake.store import builders, damaged, records
 from errors import UserError
@@ -77,7 +79,8 @@ def show(where: Places, name: str, screen: Screen) -> int:
 
 def gc(where: Places, grace_s: float, dry_run: bool, screen: Screen) -> int:
     """Remove what no record, live lease or unfinished run reaches, once it is older than `grace_s`."""
-    garbage = find_garbage(where.lake, grace_s=grace_s)
+    mirror = None if isinstance(where.lake, Path) else mirror_of(where.lake, where.home)
+    garbage = find_garbage(where.lake, grace_s=grace_s, mirror=mirror)
     for each in garbage:
         screen.line(f"  {name_below(where.lake, each.path)} · {size(each.num_bytes)} · {each.why}")
     freed = sum(each.num_bytes for each in garbage) if dry_run else remove(garbage)

@@ -7,12 +7,14 @@
 import os
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from data_lake import tables
+from data_lake.files import lake_path
 from data_lake.ingest import ingest_source
 from data_lake.specs import IngestSpec
 
@@ -47,7 +49,9 @@ def main(source: Path, jobs: list[str]) -> None:
             tables._write = dying(tables._write, steps)
             tables._commit = dying(tables._commit, steps)
             tables.put_if_absent = dying(tables.put_if_absent, steps)
-            ingest_source(source, SPEC, dataset_root=Path(copy), out_dir=Path(copy).parent / f"{Path(copy).name}-out")
+            root = lake_path(copy)
+            with tempfile.TemporaryDirectory() as out:
+                ingest_source(source, SPEC, dataset_root=root, out_dir=Path(out))
             os._exit(0)
         if moment is not None:
             time.sleep(moment)

@@ -1,10 +1,12 @@
 """What tests see of a data set: all that a reader sees of one of its versions."""
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from data_lake import lake_meta
+from data_lake.files import LakePath
 from data_lake.ingest import Ingested, ingest_source
 from data_lake.specs import IngestSpec
 from data_lake.tables import open_table, read_manifest, read_meta
@@ -13,11 +15,12 @@ from tests.data_lake.crashing_ingest import SPEC
 LENGTHS = (8, 12, 10)
 
 
-def ingest(source: Path, root: Path, spec: IngestSpec = SPEC, **options: Any) -> Ingested:
-    return ingest_source(source, spec, dataset_root=root, out_dir=root.parent / f"{root.name}-out", **options)
+def ingest(source: Path, root: LakePath, spec: IngestSpec = SPEC, **options: Any) -> Ingested:
+    with tempfile.TemporaryDirectory() as out:
+        return ingest_source(source, spec, dataset_root=root, out_dir=Path(out), **options)
 
 
-def content(root: Path, version: int | None = None) -> dict[str, Any]:
+def content(root: LakePath, version: int | None = None) -> dict[str, Any]:
     """All that a reader sees of a version, without what only says where and when."""
     manifest = read_manifest(root, version)
     assert manifest is not None

@@ -1,14 +1,27 @@
 """On an object store, too, things appear whole or not at all, and only one of many writers creates a name."""
 
 import hashlib
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 
 import pytest
 from upath import UPath
 
 from data_lake import objects
-from data_lake.files import appeared, appearing, lake_path, link_or_copy, put_if_absent, remove, replace, sha256, tree
+from data_lake.files import (
+    appeared,
+    appearing,
+    lake_path,
+    link_or_copy,
+    put_if_absent,
+    read_bytes,
+    remove,
+    replace,
+    sha256,
+    tree,
+)
 from errors import UserError
 
 
@@ -45,6 +58,25 @@ def test_what_others_write_is_seen_at_once(bucket: UPath) -> None:
     assert [path.name for path in (bucket / "x").glob("*")] == ["a"] and (bucket / "x/a").read_bytes() == b"theirs"
     replace(bucket / "x/a", b"ours")
     assert boto3.client("s3").get_object(Bucket=name, Key=key)["Body"].read() == b"ours"
+
+
+def test_a_reader_sees_the_old_or_the_new(bucket: UPath) -> None:
+    """A heartbeat is replaced while others read it."""
+    path, ended = bucket / "beat", threading.Event()
+    replace(path, b"0" * 100)
+
+    def beat() -> None:
+        for number in count(1):
+            replace(path, str(number % 10).encode() * 100)
+            if ended.is_set():
+                return
+
+    with ThreadPoolExecutor(1) as pool:
+        beating = pool.submit(beat)
+        seen = [read_bytes(path) for _ in range(50)]
+        ended.set()
+        beating.result()
+    assert len(set(seen)) > 1 and all(len(set(each)) == 1 and len(each) == 100 for each in seen)
 
 
 def test_the_tree_and_what_is_removed_of_it(bucket: UPath) -> None:
@@ -91,7 +123,7 @@ def test_a_folder_goes_up_under_its_names(bucket: UPath, tmp_path: Path) -> None
     replace(tmp_path / "made/c", b"3")
     checked: list[int] = []
     objects.upload(tmp_path / "made", bucket / "slot", lambda: checked.append(1))
-    assert objects.below(bucket / "slot") == {"a/b": 2, "c": 1} and len(checked) == 2
+    assert objects.below(bucket / "slot") == {"a/b": 2, "c": 1} and checked == [1]
 
 
 def test_places_by_their_names(tmp_path: Path, object_store: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

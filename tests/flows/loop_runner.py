@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from data_lake.files import LakePath, lake_path
 from data_lake.refs import Ref
 from flows.loop import closed_loop
 from flows.places import Places
@@ -12,7 +13,7 @@ from flows.session import open_session
 from tasks.build import Stage, build
 
 
-def run_plainly(lake: Path, home: Path, run_id: str, recipe: str = "smoke", changes: tuple[str, ...] = ()) -> Ref:
+def run_plainly(lake: LakePath, home: Path, run_id: str, recipe: str = "smoke", changes: tuple[str, ...] = ()) -> Ref:
     """The loop as the flow runs it, each stage built directly."""
     wanted = load(recipe, changes)
     runtime = load_profile("laptop", Places(lake=lake, home=home), run_id=run_id, label=wanted.name)
@@ -28,4 +29,4 @@ def run_plainly(lake: Path, home: Path, run_id: str, recipe: str = "smoke", chan
 
 if __name__ == "__main__":
     lake, home, run_id, *rest = sys.argv[1:]
-    run_plainly(Path(lake), Path(home), run_id, rest[0] if rest else "smoke", tuple(rest[1:]))
+    run_plainly(lake_path(lake), Path(home), run_id, rest[0] if rest else "smoke", tuple(rest[1:]))

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from upath import UPath
 
 from errors import UserError
 from flows.places import places
@@ -30,3 +31,13 @@ def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
         places(tmp_path / "file")
     with pytest.raises(UserError, match="(?s)CLI-007.*file"):
         places(tmp_path / "lake", tmp_path / "file")
+
+
+def test_a_lake_on_an_object_store(bucket: UPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """State is in the present folder then; the bucket is looked at before anything begins."""
+    monkeypatch.chdir(tmp_path)
+    found = places(f"{bucket}/")
+    assert (found.lake, found.home) == (bucket, tmp_path / ".vlaloop")
+    assert places(**{name[8:].lower(): value for name, value in found.environment().items()}) == found
+    with pytest.raises(UserError, match="(?s)LAKE-172.*absent-bucket"):
+        places("s3://absent-bucket/lake")
