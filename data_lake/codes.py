@@ -239,6 +239,13 @@ CODES: dict[str, Code] = {
         "it was encoded anew, without loss of a pixel",
         "publish as v3.0, which keeps every video byte for byte",
     ),
+    "LAKE-205": _lake("the data set has no saved view of that name", "save it: ./vlaloop view DATASET NAME --where …"),
+    "LAKE-206": _lake("a view's filter cannot be answered", "ask for columns that there are"),
+    "LAKE-207": _lake("a list of episodes is not understood", "write 1-5,7 or source:30"),
+    "LAKE-208": _lake("an episode that is asked for is not there", "ask for episodes that there are"),
+    "LAKE-209": _lake("no episode is left", "widen the view, or exclude fewer"),
+    "LAKE-210": _lake("a view gave other episodes than when the run began", "start a new run"),
+    "LAKE-212": _lake("not a name for a saved view", "use letters, digits, `.`, `-` and `_`"),
     "LAKE-135": _lake("Lance tables that are no data set LeRobot would open", "name the folder that holds meta/"),
     "LAKE-136": _lake("a table of the source cannot be opened", "copy the table again"),
 }

@@ -70,9 +70,11 @@ class IngestSpec(Spec):
     """Where episodes come from.
 
     dataset: name of the lake data set (a label).
-    source: folder or file to read; None: what `collect` recorded. A label: files enter identity by their digest.
+    source: folder or file to read; None: what `collect` recorded. `lake:NAME`, `lake:NAME@3/VIEW`: a data set of the
+        lake, or what a saved view keeps of it. A label: files enter identity by their digest.
     format: a name in SOURCES, or `auto` to tell by layout and version.
     embodiment: a name in EMBODIMENTS; its layout is checked against the data.
+    exclude: source episodes that this loop leaves out; the lake keeps them.
     """
 
     dataset: str = field(metadata=LABEL)
@@ -80,6 +82,7 @@ class IngestSpec(Spec):
     format: str = "auto"
     embodiment: str
     read: ReadSpec = AS_THE_SOURCE_SAYS
+    exclude: tuple[int, ...] = field(default=(), metadata=NEUTRAL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
