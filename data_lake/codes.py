@@ -246,6 +246,7 @@ CODES: dict[str, Code] = {
     "LAKE-209": _lake("no episode is left", "widen the view, or exclude fewer"),
     "LAKE-210": _lake("a view gave other episodes than when the run began", "start a new run"),
     "LAKE-212": _lake("not a name for a saved view", "use letters, digits, `.`, `-` and `_`"),
+    "LAKE-213": _lake("a camera cannot be put into its slot", "set preprocess.cameras to cameras that there are"),
     "LAKE-135": _lake("Lance tables that are no data set LeRobot would open", "name the folder that holds meta/"),
     "LAKE-136": _lake("a table of the source cannot be opened", "copy the table again"),
 }

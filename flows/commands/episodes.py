@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from errors import UserError
-from flows.commands.run import Order, look_at_source
+from flows.commands.run import Order, look_at_sources
 from flows.places import Places
 from flows.plan import make_plan
 from flows.profile import load_profile
@@ -119,7 +119,7 @@ def report(order: Order, path: Path | None, screen: Screen) -> int:
     from tasks.report import build_report
 
     recipe = order.load()
-    planned = make_plan(recipe, order.where.lake, look_at_source(recipe, order.where))
+    planned = make_plan(recipe, order.where.lake, *look_at_sources(recipe, order.where))
     built = [each.record for each in planned if each.record]
     command = f"./vlaloop run {order.recipe}" + "".join(f" --set {shlex.quote(change)}" for change in order.changes)
     if not built:

@@ -21,7 +21,7 @@ def run_plainly(lake: Path, home: Path, run_id: str, recipe: str = "smoke", chan
     def call(stage: Stage, spec: object, *refs: Ref) -> Ref:
         return build(stage, spec, *refs, runtime=runtime).ref
 
-    version = closed_loop(resolve(wanted), session.source(), call)
+    version = closed_loop(resolve(wanted), session.source(), call, session.other_sources())
     session.finish()
     return version
 

@@ -8,7 +8,7 @@ from data_lake.refs import Ref
 from flows.loop import closed_loop
 from flows.recipe import load, resolve
 from tasks.build import Stage
-from tasks.catalogue import STAGES
+from tasks.catalogue import LOOP
 
 
 def walked(recipe: str, source: Ref | None) -> list[tuple[str, int]]:
@@ -26,9 +26,9 @@ def walked(recipe: str, source: Ref | None) -> list[tuple[str, int]]:
 
 
 def test_every_stage_once_in_order() -> None:
-    assert [name for name, _ in walked("tiny", None)] == list(STAGES)
+    assert [name for name, _ in walked("tiny", None)] == list(LOOP)
 
 
 def test_a_recipe_without_collect_begins_with_its_source() -> None:
     source = Ref(uri="s", fingerprint="s")
-    assert [name for name, _ in walked("gr1", source)] == list(STAGES)[1:]
+    assert [name for name, _ in walked("gr1", source)] == list(LOOP)[1:]
