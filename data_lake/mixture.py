@@ -126,8 +126,7 @@ class MixedSamples:
         actions = np.zeros((count, horizon, self.card["action_dim"]), np.float32)
         proprio_mask, action_dim_mask = np.zeros(proprio.shape, bool), np.zeros((count, actions.shape[-1]), bool)
         action_mask = np.zeros((count, horizon), bool)
-        text_lengths, prefix_lengths = np.zeros(count, np.int32), np.zeros(count, np.int32)
-        num_views = np.zeros(count, np.int64)
+        text_lengths, prefix_lengths, num_views = (np.zeros(count, np.int32) for _ in range(3))
         for place_n, part in parts:
             proprio[place_n, : part.proprio.shape[1]] = part.proprio
             actions[place_n, :, : part.actions.shape[2]] = part.actions

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from data_lake.held_out import check_apart
 from data_lake.mixture import Component, write_mixture
 from data_lake.mixture_card import mixed_card
 from data_lake.refs import PreprocessedRef
@@ -22,9 +23,11 @@ from tasks.specs import MixStage
 def mix(spec: MixStage, *preprocessed: PreprocessedRef, out: Attempt, runtime: Runtime) -> PreprocessedRef:
     """What stands for all of `preprocessed` downstream. Weights are not its business: changing them mixes nothing anew.
 
-    Raises UserError PACK-011 for components that cannot be trained on together.
+    Raises UserError PACK-011 for components that cannot be trained on together, or of which one trains on what another
+    holds out.
     """
     tables = [SampleTable(runtime.path(each.uri)) for each in preprocessed]
+    check_apart([table.folder for table in tables], spec.names)
     tokenizer, maps = merge_tokenizers([table.card["tokenizer"] for table in tables])
     card = mixed_card(tables, spec.names, tokenizer, _as_trained)
     if "file" in tokenizer:

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 
+from data_lake.held_out import write_recordings
 from data_lake.preprocess import preprocess_view
 from data_lake.refs import DatasetRef, PreprocessedRef
 from data_lake.request import ModelFunctions, Request
@@ -41,6 +42,7 @@ def preprocess(spec: PreprocessStage, dataset: DatasetRef, *, out: Attempt, runt
         runtime.report(Progress(done=done, total=total, unit="episodes"))
 
     made = preprocess_view(view, runtime.lake / "datasets" / dataset.dataset, request, out.path, report)
+    write_recordings(runtime.path(dataset.uri), spec.preprocess.heldout_episodes, out.path)
     marked = [f"{count} {name.replace('_', ' ')}" for name, count in made.marks.items() if count]
     runtime.report(
         Summary(

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from data_lake.held_out import FILE
 from data_lake.loader import Loader
 from data_lake.mixture import open_samples
 from data_lake.packing import Packing
@@ -60,6 +61,8 @@ def lake(tmp_path: Path) -> tuple[SmallLake, tuple[PreprocessedRef, Preprocessed
     card = json.loads((other / "card.json").read_text())
     card["tokenizer"]["words"] = ["shut" if word == "open" else word for word in card["tokenizer"]["words"]]
     card["instructions"] = ["shut the drawer", "press"]
+    for each in (folder / "p", other):
+        (each / FILE).write_text(json.dumps({"training": {}, "held_out": {}}))
     for each, named in ((folder / "p", json.loads((folder / "p" / "card.json").read_text())), (other, card)):
         (each / "card.json").write_text(json.dumps(named | {"cameras": {}, "declared": named["meaning"]}))
     other.rename(folder / "q")
@@ -102,6 +105,17 @@ def test_weights_mix_nothing_anew(lake: tuple[SmallLake, tuple[PreprocessedRef, 
     (mixed, packed), (again, other) = (built(small, refs, weights) for weights in ((1.0, 1.0), (1.0, 2.0)))
     assert mixed == again and packed.fingerprint != other.fingerprint
     assert packed.num_samples == other.num_samples == 2 * LEARNT and other.num_rows > packed.num_rows
+
+
+def test_what_another_component_holds_out_is_not_trained_on(
+    lake: tuple[SmallLake, tuple[PreprocessedRef, PreprocessedRef]],
+) -> None:
+    small, refs = lake
+    for ref, split in zip(refs, ("training", "held_out"), strict=True):
+        noted = {"training": {}, "held_out": {}} | {split: {"c0ffee": 3}}
+        (small.runtime.path(ref.uri) / FILE).write_text(json.dumps(noted))
+    with pytest.raises(UserError, match="PACK-011.*a trains on 1 recordings that b holds out"):
+        built(small, refs, (1.0, 1.0))
 
 
 def test_held_out_episodes_of_all_components_are_judged(
