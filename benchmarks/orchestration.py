@@ -24,11 +24,11 @@ from data_lake.store import Attempt
 from flows.places import Places
 from flows.server import prefect_settings
 from tasks.build import Stage
-from tasks.catalogue import STAGES
+from tasks.catalogue import LOOP
 from tasks.events import read_events
 from tasks.runtime import Runtime
 
-NUM_STAGES = 10
+NUM_LOOP = 10
 ROUNDS = 12
 PACKAGES = ("prefect",)
 
@@ -63,19 +63,19 @@ def bare(index: int, path: Path) -> str:
 
 
 def plain_round(folder: Path, runtime: Runtime) -> list[str]:
-    for index in range(NUM_STAGES):
+    for index in range(NUM_LOOP):
         (folder / str(index)).write_text(work(index))
-    return [(folder / str(index)).read_text() for index in range(NUM_STAGES)]
+    return [(folder / str(index)).read_text() for index in range(NUM_LOOP)]
 
 
 @flow
 def bare_round(folder: Path, runtime: Runtime) -> list[str]:
-    return [bare(index, folder / str(index)) for index in range(NUM_STAGES)]
+    return [bare(index, folder / str(index)) for index in range(NUM_LOOP)]
 
 
 @flow
 def stage_round(folder: Path, runtime: Runtime) -> list[str]:
-    refs = [NO_OP(NoOpSpec(index=index, nonce=folder.name), runtime=runtime) for index in range(NUM_STAGES)]
+    refs = [NO_OP(NoOpSpec(index=index, nonce=folder.name), runtime=runtime) for index in range(NUM_LOOP)]
     return [(runtime.path(ref.uri) / "digest").read_text() for ref in refs]
 
 
@@ -110,7 +110,7 @@ def main(lake: Path, home: Path) -> dict[str, Any]:
             Target(name="share_of_tiny", value=share, target=0.02, op="<=", note=note),
         ],
         {
-            name: {"ms_per_stage": spread(values), "digest": digests[name], "rounds": ROUNDS, "stages": NUM_STAGES}
+            name: {"ms_per_stage": spread(values), "digest": digests[name], "rounds": ROUNDS, "stages": NUM_LOOP}
             for name, values in samples.items()
         }
         | {"server_start": {"seconds": round(server_s, 2)}},
@@ -130,7 +130,7 @@ def _measure(root: Path, runtime: Runtime, clock: float) -> tuple[dict[str, list
             folder.mkdir()
             start = time.perf_counter()
             texts = run(folder, runtime)
-            elapsed_ms = (time.perf_counter() - start) * 1000 / NUM_STAGES
+            elapsed_ms = (time.perf_counter() - start) * 1000 / NUM_LOOP
             digests[name] = hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
             if round_index:
                 samples[name].append(elapsed_ms)
@@ -147,7 +147,7 @@ def share_outside_stages(lake: Path, home: Path) -> tuple[float | None, str]:
         built = [event for event in events if event["event"] == "built"]
         started = [event["t"] for event in events if event["event"] == "start"]
         is_tiny = any(event["event"] == "run" and event.get("recipe") == "tiny" for event in events)
-        if is_tiny and {event["stage"] for event in built} == set(STAGES) and len(started) == len(STAGES):
+        if is_tiny and {event["stage"] for event in built} == set(LOOP) and len(started) == len(LOOP):
             wall = built[-1]["t"] - started[0]
             complete.append((built[-1]["t"], (wall - sum(event["seconds"] for event in built)) / wall, run.run_id))
     if not complete:

@@ -1,6 +1,7 @@
 """The card: what training and serving must know beside the samples (inputs, meaning, statistics, vocabulary)."""
 
 import shutil
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ def make_card(view: DatasetView, request: Request, steps: Steps, splits: list[in
         # Samples are upright RGB whatever the source was; serving must give the same.
         "meaning": view.meaning | {"colour_order": "rgb", "image_orientation": "upright"},
         "declared": view.meaning,
+        "cameras": {each.slot: each.camera for each in request.cameras},
         "stats": statistics(view, request, steps, splits),
         "tokenizer": tokenizer,
         "instructions": list(dict.fromkeys(episode.instruction for episode in view.episodes)),
@@ -39,25 +41,32 @@ def make_card(view: DatasetView, request: Request, steps: Steps, splits: list[in
 
 
 def statistics(view: DatasetView, request: Request, steps: Steps, splits: list[int]) -> dict[str, Any]:
-    """Of proprio and of actions as trained, over training episodes.
+    """Of proprio and of actions as trained, over training episodes."""
+    starts = zip(view.episodes, steps.starts_E, splits, strict=True)
+    spans = [slice(start, start + episode.length) for episode, start, split in starts if split == TRAIN]
+    pieces = ((steps.proprio_TP[span], steps.actions_TA[span]) for span in spans)
+    robot = request.functions.get("robot")(request.layout)
+    as_trained = partial(request.functions.get("training_actions"), robot=robot)
+    return statistics_of(pieces, request.layout, as_trained)
+
+
+def statistics_of(
+    episodes: Iterable[tuple[np.ndarray, np.ndarray]], layout: dict[str, Any], as_trained: Callable[..., np.ndarray]
+) -> dict[str, Any]:
+    """Over episodes, each as proprio (T, P) and actions (T, A).
 
     A dimension that is learnt as it is counts once per step. One that is learnt as a change counts for every
     step with each of the CHUNK_OFFSETS steps from it on, as it is met inside action chunks.
     """
-    robot = request.functions.get("robot")(request.layout)
-    as_trained = partial(request.functions.get("training_actions"), robot=robot)
-    is_delta_A = np.asarray(request.layout["delta_mask"], bool)
+    is_delta_A = np.asarray(layout["delta_mask"], bool)
     found: dict[str, Statistics] = {}
-    for episode, start, split in zip(view.episodes, steps.starts_E, splits, strict=True):
-        if split != TRAIN:
-            continue
-        proprio_TP = steps.proprio_TP[start : start + episode.length]
-        actions_TA = steps.actions_TA[start : start + episode.length]
+    for proprio_TP, actions_TA in episodes:
+        length = len(proprio_TP)
         pieces = {"proprio": proprio_TP, "action": as_trained(actions_TA[:, None], proprio_TP)[:, 0]}
         if is_delta_A.any():
             ahead = [
-                as_trained(actions_TA[h:, None], proprio_TP[: episode.length - h])[:, 0]
-                for h in range(min(CHUNK_OFFSETS, episode.length))
+                as_trained(actions_TA[h:, None], proprio_TP[: length - h])[:, 0]
+                for h in range(min(CHUNK_OFFSETS, length))
             ]
             pieces["ahead"] = np.concatenate(ahead)
         for name, rows in pieces.items():

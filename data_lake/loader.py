@@ -10,21 +10,22 @@ import numpy as np
 
 from data_lake.balance import assign
 from data_lake.files import LakePath
+from data_lake.mixture import open_samples
 from data_lake.packing import Packing
-from data_lake.samples import Batch, SampleTable
+from data_lake.samples import Batch
 
 AHEAD = 2  # batches that may lie ready or be in the making
 
 
 class Loader:
-    """What training reads: the samples of `folder` (what preprocessing wrote) in the rows of `packing`.
+    """What training reads: the samples of `folder` (what preprocessing or mixing wrote) in the rows of `packing`.
 
     Which samples a step has follows from (seed, step) alone; ranks only share the rows among them.
     Picklable: handles are reopened in the process that reads. `input_wait_s`: seconds spent waiting for input.
     """
 
     def __init__(self, folder: LakePath, packing: Packing, *, seed: int, rows_per_step: int) -> None:
-        self.table = SampleTable(folder)
+        self.table = open_samples(folder)
         self.packing = packing
         self.seed = seed
         self.rows_per_step = rows_per_step

@@ -16,6 +16,7 @@ import numpy as np
 from data_lake.files import LakePath
 from data_lake.patterns import Pattern, plan
 from data_lake.permutation import Permutations, derive_key
+from data_lake.weighing import Weighing, weigh
 from errors import UserError
 
 
@@ -44,7 +45,7 @@ class Packing:
     Pattern p has the entries entries_P1[p] to entries_P1[p + 1], each a class and how many of it go into one
     row, and is used for rows_P[p] rows; first_E: where in its class the places of an entry begin. Samples of a
     class lie in runs of neighbouring ids: run u begins with id firsts_U[u] and ends before place ends_U[u],
-    counted over all classes; ids ascend inside a class.
+    counted over all classes; ids ascend inside a class. weighing: how places, which counts_C then counts, become samples.
     """
 
     capacity: int
@@ -58,10 +59,11 @@ class Packing:
     rows_P: np.ndarray
     firsts_U: np.ndarray
     ends_U: np.ndarray
+    weighing: Weighing | None = None
 
     @property
     def num_rows(self) -> int:
-        """Rows of one epoch; each sample is in exactly one of them."""
+        """Rows of one epoch; each sample is in exactly one of them, unless it is weighed."""
         return int(self.rows_P.sum())
 
     @property
@@ -119,7 +121,8 @@ class Packing:
         class_N = class_F[of_N]
         shuffles = Permutations(sizes_C=self.counts_C, names_C=self.lengths_C, key=derive_key(seed, epoch, "classes"))
         starts_C = np.cumsum(self.counts_C) - self.counts_C
-        ids_N = self._ids(starts_C[class_N] + shuffles.forward(class_N, place_N))
+        places_N = starts_C[class_N] + shuffles.forward(class_N, place_N)
+        ids_N = self._ids(self.weighing.samples(seed, epoch, places_N) if self.weighing else places_N)
         sizes_R = np.bincount(row_F, weights=number_F, minlength=len(rows_R)).astype(np.int64)
         return ids_N, self.lengths_C[class_N], sizes_R
 
@@ -172,6 +175,7 @@ class Packing:
             "lengths": self.lengths_C.tolist(),
             "counts": self.counts_C.tolist(),
             "patterns": patterns,
+            **({"streams": self.weighing.as_json()} if self.weighing else {}),
         }
 
     @classmethod
@@ -187,7 +191,8 @@ class Packing:
         )
         patterns = [(tuple((c, n) for c, n in p["members"]), p["rows"]) for p in described["patterns"]]
         lengths, counts = (np.array(described[name], np.int64) for name in ("lengths", "counts"))
-        return _packing(described["tokens_per_row"], tokens, lengths, counts, patterns, runs)
+        weighing = Weighing.from_json(described["streams"]) if "streams" in described else None
+        return _packing(described["tokens_per_row"], tokens, lengths, counts, patterns, runs, weighing)
 
 
 def _packing(
@@ -197,6 +202,7 @@ def _packing(
     counts_C: np.ndarray,
     patterns: Sequence[Pattern],
     runs: tuple[np.ndarray, np.ndarray],
+    weighing: Weighing | None,
 ) -> Packing:
     entries = np.array([entry for members, _ in patterns for entry in members], np.int64).reshape(-1, 2)
     entries_P1 = np.cumsum([0, *(len(members) for members, _ in patterns)])
@@ -213,6 +219,7 @@ def _packing(
         rows_P=rows_P,
         firsts_U=runs[0],
         ends_U=runs[1],
+        weighing=weighing,
     )
 
 
@@ -237,19 +244,35 @@ def pack_samples(ids: np.ndarray, lengths: np.ndarray, *, capacity: int, tokens:
 
     Raises UserError PACK-001 for a sample that no row can hold, naming it. No sample at all is fine.
     """
+    return pack_runs(*runs_of(ids, lengths), capacity=capacity, tokens=tokens)
+
+
+def runs_of(ids: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Samples `ids` (N,), ascending, of `lengths` (N,) as runs: first id, number of samples and length of each (U,)."""
     ids, lengths = np.asarray(ids, np.int64), np.asarray(lengths, np.int64)
     begins = np.flatnonzero((np.diff(ids, prepend=-2) != 1) | (np.diff(lengths, prepend=-1) != 0))
     if 2 * len(begins) > len(ids):  # runs so short that searching them costs more than they save
         begins = np.arange(len(ids))
     counts = np.diff(begins, append=len(ids))
-    return pack_runs(ids[begins], counts, lengths[begins], capacity=capacity, tokens=tokens)
+    return ids[begins], counts, lengths[begins]
 
 
 def pack_runs(
-    firsts_U: np.ndarray, counts_U: np.ndarray, lengths_U: np.ndarray, *, capacity: int, tokens: TokenCount
+    firsts_U: np.ndarray,
+    counts_U: np.ndarray,
+    lengths_U: np.ndarray,
+    *,
+    capacity: int,
+    tokens: TokenCount,
+    component_U: np.ndarray | None = None,
+    weights: Sequence[float] = (),
 ) -> Packing:
     """As `pack_samples`, of runs of neighbouring samples with equal lengths, such as those of an episode: first id,
-    number of samples and length of each (U,). Memory and time follow the number of runs, not of samples."""
+    number of samples and length of each (U,). Memory and time follow the number of runs, not of samples.
+
+    component_U, weights: to which component of a mixture each run belongs, ascending, and how often its samples are met
+    in an epoch. Raises UserError PACK-010 for a weight that is not above 0.
+    """
     too_long = np.flatnonzero(lengths_U > capacity)
     if too_long.size:
         first, worst = too_long[0], too_long[np.argmax(lengths_U[too_long])]
@@ -260,12 +283,16 @@ def pack_runs(
             f"the longest, sample {firsts_U[worst]}: {lengths_U[worst]}",
             next_step=f"set pack.tokens_per_row to {lengths_U[worst]} or more",
         )
+    order_U = np.argsort(_narrow(capacity - lengths_U, capacity), kind="stable")
+    runs = firsts_U[order_U], np.cumsum(counts_U[order_U])
+    weighing = None
+    if component_U is not None:
+        lengths_U, weighing = weigh(lengths_U[order_U], counts_U[order_U], component_U[order_U], weights)
+        counts_U = weighing.places_S
     counts_L = np.bincount(lengths_U, weights=counts_U, minlength=capacity + 1).astype(np.int64)
     lengths_C = np.flatnonzero(counts_L)[::-1]
     patterns = plan(lengths_C.tolist(), counts_L[lengths_C].tolist(), capacity)
-    order_U = np.argsort(_narrow(capacity - lengths_U, capacity), kind="stable")
-    runs = firsts_U[order_U], np.cumsum(counts_U[order_U])
-    return _packing(capacity, tokens, lengths_C, counts_L[lengths_C], patterns, runs)
+    return _packing(capacity, tokens, lengths_C, counts_L[lengths_C], patterns, runs, weighing)
 
 
 def _narrow(values: np.ndarray, largest: int) -> np.ndarray:

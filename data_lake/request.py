@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from data_lake.specs import CameraSlot
 from data_lake.view import DatasetView
 from errors import UserError
 from lookup import lookup
@@ -32,7 +33,8 @@ class ModelFunctions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """What to make. inputs: the policy's InputSpec as a dict. layout: the embodiment as a dict.
+    """What to make. inputs: the policy's InputSpec as a dict. layout: the embodiment as a dict. cameras: which of
+    them fills which view, where that was declared.
 
     workers, image_bytes (prepared images held at a time) change how, never what.
     """
@@ -42,6 +44,7 @@ class Request:
     inputs: dict[str, Any]
     layout: dict[str, Any]
     functions: ModelFunctions
+    cameras: tuple[CameraSlot, ...] = ()
     workers: int = 1
     image_bytes: int = IMAGE_BYTES
 
@@ -58,13 +61,14 @@ def check_request(view: DatasetView, request: Request) -> None:
             next_step=f"set it to a multiple of {held}",
         )
     cameras = {span.view for episode in view.episodes for span in episode.spans}
-    absent = [name for name in request.inputs["views"] if name not in cameras]
+    none = {each.slot for each in request.cameras if each.camera is None}
+    absent = [name for name in request.inputs["views"] if name not in cameras | none]
     if absent:
         raise UserError(
             "PREP-003",
             f"no episode has a view {absent[0]!r}",
             where="policy.inputs.views",
-            next_step=f"the data have: {', '.join(sorted(cameras)) or 'no view at all'}",
+            next_step=f"the data have: {', '.join(sorted(cameras)) or 'no view at all'}; preprocess.cameras maps them",
         )
     known = {episode.source_episode for episode in view.episodes}
     unknown = [number for number in request.heldout_episodes if number not in known]

@@ -24,9 +24,10 @@ class Run:
     def path(self) -> LakePath:
         return self.lake / "runs" / self.run_id
 
-    def source(self, resolve: Callable[[], SourceRef]) -> SourceRef:
-        """The source as this run first saw it; `resolve` looks at the world and is called once per run."""
-        path = self.path / "snapshot.json"
+    def source(self, resolve: Callable[[], SourceRef], part: str = "") -> SourceRef:
+        """The source as this run first saw it; `resolve` looks at the world and is called once per run. part: of a
+        mixture, which component reads it."""
+        path = self.path / (f"snapshot-{part}.json" if part else "snapshot.json")
         if not path.exists():
             snapshot = {"source": to_json(resolve()), "at": now()}
             put_if_absent(path, json.dumps(snapshot, indent=1).encode())

@@ -28,6 +28,8 @@ class Batch:
     int32, concatenated; text_lengths (N,) int32. proprio (N, P) float32, raw. actions (N, H, A) float32, raw:
     past the end of an episode the last one is repeated, and action_mask (N, H) bool is False. prefix_lengths
     (N,) int32: tokens of views, text and state. cu_prefix, cu_suffix (N + 1,) int32: running token counts.
+    component (N,) int32: of a mixture, 0 where there is none. proprio_mask (N, P), action_dim_mask (N, A) bool: the
+    dimensions that the sample's robot has; others are padding, 0, where a mixture holds wider robots.
     """
 
     step: int
@@ -44,6 +46,9 @@ class Batch:
     prefix_lengths: np.ndarray
     cu_prefix: np.ndarray
     cu_suffix: np.ndarray
+    component: np.ndarray
+    proprio_mask: np.ndarray
+    action_dim_mask: np.ndarray
 
 
 def view_column(view: str) -> str:
@@ -57,7 +62,8 @@ def _fixed(column: pa.ChunkedArray) -> np.ndarray:
     return array.flatten().to_numpy(zero_copy_only=False).reshape(len(array), array.type.list_size)
 
 
-def _running(lengths: np.ndarray) -> np.ndarray:
+def running(lengths: np.ndarray) -> np.ndarray:
+    """Boundaries (N + 1,) int32 of lengths (N,)."""
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
 
 
@@ -94,6 +100,11 @@ class SampleTable:
         """A whole numeric column of the samples (N,), such as `split` or `num_steps`."""
         return self.samples.to_table(columns=[name])[name].to_numpy()
 
+    def step_columns(self, *names: str) -> list[np.ndarray]:
+        """Whole columns of the control steps (T, D) float32, each step once: `action`, `proprio`."""
+        table = self.steps.to_table(columns=list(names))
+        return [_fixed(table[name]) for name in names]
+
     def ids(self, split: int) -> np.ndarray:
         """Sample ids (int64) of a split: 0 training, 1 held out."""
         return np.flatnonzero(self.column("split") == split)
@@ -110,6 +121,7 @@ class SampleTable:
         actions, mask = self._chunks(first_N, left_N, tokens.action_horizon)
         num_views = np.bincount(image_sample, minlength=len(ids))
         prefix_lengths = tokens.prefix(num_views, text_lengths).astype(np.int32)
+        proprio = _fixed(table["proprio"]).astype(np.float32)
         return Batch(
             step=step,
             sample_ids=ids,
@@ -119,12 +131,15 @@ class SampleTable:
             image_view=image_view,
             text_tokens=text.flatten().to_numpy(zero_copy_only=False).astype(np.int32),
             text_lengths=text_lengths,
-            proprio=_fixed(table["proprio"]).astype(np.float32),
+            proprio=proprio,
             actions=actions,
             action_mask=mask,
             prefix_lengths=prefix_lengths,
-            cu_prefix=_running(prefix_lengths),
-            cu_suffix=_running(np.full(len(ids), tokens.action_horizon)),
+            cu_prefix=running(prefix_lengths),
+            cu_suffix=running(np.full(len(ids), tokens.action_horizon)),
+            component=np.zeros(len(ids), np.int32),
+            proprio_mask=np.ones(proprio.shape, bool),
+            action_dim_mask=np.ones((len(ids), actions.shape[-1]), bool),
         )
 
     def _take(self, table: lance.LanceDataset, ids: np.ndarray, columns: list[str]) -> pa.Table:

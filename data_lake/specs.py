@@ -98,11 +98,13 @@ class IngestSpec(Spec):
     """Where episodes come from.
 
     dataset: name of the lake data set (a label).
-    source: folder or file to read; None: what `collect` recorded. A label: files enter identity by their digest.
+    source: folder or file to read; None: what `collect` recorded. `lake:NAME`, `lake:NAME@3/VIEW`: a data set of the
+        lake, or what a saved view keeps of it. A label: files enter identity by their digest.
     format: a name in SOURCES, or `auto` to tell by layout and version.
     copy: whether the lake keeps the bytes of video files, or refers to the files where they are, held to their size
     and hash at each opening. A label: the content is the same, so a finished ingest is not repeated for it.
     embodiment: a name in EMBODIMENTS; its layout is checked against the data.
+    exclude: source episodes that this loop leaves out; the lake keeps them.
     """
 
     dataset: str = field(metadata=LABEL)
@@ -111,15 +113,50 @@ class IngestSpec(Spec):
     format: str = "auto"
     embodiment: str
     read: ReadSpec = AS_THE_SOURCE_SAYS
+    exclude: tuple[int, ...] = field(default=(), metadata=NEUTRAL)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CameraSlot(Spec):
+    """A slot of the policy's views, and the camera of this data set that fills it; None: the data set has none."""
+
+    slot: str
+    camera: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreprocessSpec(Spec):
     """sample_stride: a sample starts at every n-th frame. heldout_episodes: source episodes kept from
-    training and statistics, used for open-loop errors."""
+    training and statistics, used for open-loop errors. cameras: where they are not called as the policy's views."""
 
     sample_stride: int = 1
     heldout_episodes: tuple[int, ...] = ()
+    cameras: tuple[CameraSlot, ...] = field(default=(), metadata=NEUTRAL)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MixtureComponent(Spec):
+    """A further data set to train on, taken in and preprocessed by itself.
+
+    name: what it is called in plans and figures. weight: how often each of its samples is met in an epoch; 0.5 is
+    every second epoch.
+    """
+
+    name: str = field(metadata=LABEL)
+    weight: float = 1.0
+    ingest: IngestSpec
+    preprocess: PreprocessSpec = PreprocessSpec()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MixtureSpec(Spec):
+    """weight: as a component's, of the recipe's own `ingest`. others: what is trained on beside it."""
+
+    weight: float = 1.0
+    others: tuple[MixtureComponent, ...] = ()
+
+
+ONE_DATA_SET = MixtureSpec()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,7 @@
 `call` decides what happens at each stage: the flow builds, `plan` only looks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flows.recipe import Loop
@@ -12,13 +12,28 @@ from tasks import catalogue as stages
 Call = Callable[..., Any]  # (stage, spec, *refs) -> ref
 
 
-def closed_loop(loop: Loop, source: Any, call: Call) -> Any:
-    """Episodes in, a model version out. `source` is the snapshot of a folder, unless the loop collects."""
+def closed_loop(loop: Loop, source: Any, call: Call, others: Sequence[Any] = ()) -> Any:
+    """Episodes in, a model version out. `source` is the snapshot of a folder, unless the loop collects; `others` are
+    those of a mixture's further data sets."""
     episodes = call(stages.collect, loop.collect) if loop.collect else source
     dataset = call(stages.ingest, loop.ingest, episodes)
     preprocessed = call(stages.preprocess, loop.preprocess, dataset)
+    if loop.mix:
+        preprocessed = call(stages.mix, loop.mix, preprocessed, *taken_in(loop, others, call))
     packed = call(stages.pack, loop.pack, preprocessed)
     checkpoint = call(stages.train, loop.train, preprocessed, packed)
     export = call(stages.export, loop.export, checkpoint, preprocessed)
     report = call(stages.evaluate, loop.evaluate, export, preprocessed)
     return call(stages.register, loop.register, export, report)
+
+
+def taken_in(loop: Loop, sources: Sequence[Any], call: Call) -> list[Any]:
+    """The further data sets of a mixture, each ingested and preprocessed by itself."""
+    datasets = [
+        call(stages.ingest.of(part.name), part.ingest, source)
+        for part, source in zip(loop.others, sources, strict=True)
+    ]
+    return [
+        call(stages.preprocess.of(part.name), part.preprocess, dataset)
+        for part, dataset in zip(loop.others, datasets, strict=True)
+    ]

@@ -49,7 +49,7 @@ class Outcome:
     @property
     def refs(self) -> dict[str, Json]:
         """Finished refs by stage."""
-        return {each.stage.name: each.record["ref"] for each in self.planned if each.record}
+        return {each.stage.title: each.record["ref"] for each in self.planned if each.record}
 
     @property
     def alias(self) -> str | None:
@@ -70,7 +70,7 @@ class Outcome:
         return version is not None and not version["accepted"]
 
     def _stage(self, planned: PlannedStage) -> Json:
-        name = planned.stage.name
+        name = planned.stage.title
         started = [event for event in self.events if event["stage"] == name and event["event"] == "start"]
         ended = [event for event in self.events if event["stage"] == name and "seconds" in event]
         return {
@@ -84,7 +84,7 @@ class Outcome:
 
     def _state(self, planned: PlannedStage) -> str:
         """built: by this run. failed: its last word in this run. skipped: it was never reached."""
-        happened = [event["event"] for event in self.events if event["stage"] == planned.stage.name]
+        happened = [event["event"] for event in self.events if event["stage"] == planned.stage.title]
         if "built" in happened:
             return "built"
         if planned.record:

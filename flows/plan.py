@@ -38,8 +38,10 @@ class _Pending(Ref):
     """Stands for a ref that only building gives."""
 
 
-def make_plan(recipe: LoopRecipe, lake: LakePath, source: SourceRef | None) -> list[PlannedStage]:
-    """The loop's stages in order. Pure look: nothing is created in the lake."""
+def make_plan(
+    recipe: LoopRecipe, lake: LakePath, source: SourceRef | None, others: Sequence[SourceRef] = ()
+) -> list[PlannedStage]:
+    """The loop's stages in order; `others`: sources of a mixture. Pure look: nothing is created in the lake."""
     planned: list[PlannedStage] = []
 
     def look(stage: Stage, spec: Any, *refs: Ref) -> Ref:
@@ -47,7 +49,7 @@ def make_plan(recipe: LoopRecipe, lake: LakePath, source: SourceRef | None) -> l
         found = planned[-1].slot.ref() if planned[-1].slot else None
         return found or _Pending(uri="", fingerprint="")
 
-    closed_loop(resolve(recipe), source, look)
+    closed_loop(resolve(recipe), source, look, others)
     return planned
 
 
@@ -77,3 +79,13 @@ def require_source(recipe: LoopRecipe) -> str | None:
             next_step=f"./vlaloop run {recipe.name} --set ingest.source=PATH",
         )
     return recipe.ingest.source
+
+
+def other_sources(recipe: LoopRecipe) -> list[str]:
+    """What the further components of a mixture read. Raises UserError for one that names no source."""
+    for number, each in enumerate(recipe.mixture.others):
+        if not each.ingest.source:
+            where = f"mixture.others.{number}.ingest.source"
+            hint = "a folder of episodes, lake:NAME or lake:NAME/VIEW"
+            raise UserError("RECIPE-005", f"{each.name} names no source", where=where, next_step=hint)
+    return [each.ingest.source or "" for each in recipe.mixture.others]

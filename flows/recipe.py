@@ -8,7 +8,18 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-from data_lake.specs import AS_THE_SOURCE_SAYS, LABEL, IngestSpec, PackSpec, PreprocessSpec, ReadSpec, Spec
+from data_lake.specs import (
+    AS_THE_SOURCE_SAYS,
+    LABEL,
+    NEUTRAL,
+    ONE_DATA_SET,
+    IngestSpec,
+    MixtureSpec,
+    PackSpec,
+    PreprocessSpec,
+    ReadSpec,
+    Spec,
+)
 from errors import UserError
 from lookup import lookup
 from model_core.specs import CollectSpec, EvaluateSpec, ExportSpec, PolicySpec, TrainSpec
@@ -18,6 +29,7 @@ from tasks.specs import (
     ExportStage,
     GateSpec,
     IngestStage,
+    MixStage,
     PackStage,
     PolicyInputs,
     PreprocessStage,
@@ -31,7 +43,7 @@ RECIPES = {name: f"flows.recipes.{name}:RECIPE" for name in ("tiny", "smoke", "g
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoopRecipe(Spec):
     """All specs of one loop. `collect` None: episodes come from `ingest.source`. `name` is a label, and the
-    name of the registered model."""
+    name of the registered model. `mixture`: further data sets to train on, and how much each counts."""
 
     name: str = field(metadata=LABEL)
     collect: CollectSpec | None
@@ -43,14 +55,24 @@ class LoopRecipe(Spec):
     export: ExportSpec
     evaluate: EvaluateSpec
     gate: GateSpec
+    mixture: MixtureSpec = field(default=ONE_DATA_SET, metadata=NEUTRAL)
 
 
 Validated = TypeVar("Validated", LoopRecipe, ReadSpec)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """A further component of a mixture: what its own stages are given."""
+
+    name: str = field(metadata=LABEL)
+    ingest: IngestStage
+    preprocess: PreprocessStage
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Loop:
-    """What each stage of the loop is given."""
+    """What each stage of the loop is given. mix, others: None and empty unless the recipe has a mixture."""
 
     collect: CollectStage | None
     ingest: IngestStage
@@ -60,20 +82,41 @@ class Loop:
     export: ExportStage
     evaluate: EvaluateStage
     register: RegisterStage
+    others: tuple[Part, ...] = field(default=(), metadata=NEUTRAL)
+    mix: MixStage | None = field(default=None, metadata=NEUTRAL)
 
 
 def resolve(recipe: LoopRecipe) -> Loop:
-    """The one place where anything is derived from a recipe. Pure."""
-    policy = recipe.policy
+    """The one place where anything is derived from a recipe. Pure. Raises UserError PACK-014 where two components of
+    a mixture have one name."""
+    policy, others = recipe.policy, recipe.mixture.others
+    names = (recipe.ingest.dataset, *(each.name for each in others))
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        hint = "give each a name of its own; the recipe's own data set is called as ingest.dataset is"
+        raise UserError("PACK-014", f"components called {twice[0]!r}", where="mixture.others", next_step=hint)
+    inputs = PolicyInputs(inputs=policy.inputs)
     return Loop(
         collect=CollectStage(collect=recipe.collect) if recipe.collect else None,
         ingest=IngestStage(ingest=recipe.ingest),
-        preprocess=PreprocessStage(preprocess=recipe.preprocess, policy=PolicyInputs(inputs=policy.inputs)),
-        pack=PackStage(pack=recipe.pack, policy=policy),
+        preprocess=PreprocessStage(preprocess=recipe.preprocess, policy=inputs),
+        pack=PackStage(
+            pack=recipe.pack,
+            policy=policy,
+            weights=(recipe.mixture.weight, *(each.weight for each in others)) if others else (),
+        ),
         train=TrainStage(train=recipe.train, policy=policy),
         export=ExportStage(export=recipe.export),
         evaluate=EvaluateStage(evaluate=recipe.evaluate),
         register=RegisterStage(name=recipe.name, gate=recipe.gate),
+        others=tuple(
+            Part(
+                name=each.name,
+                ingest=IngestStage(ingest=each.ingest),
+                preprocess=PreprocessStage(preprocess=each.preprocess, policy=inputs),
+            )
+            for each in others
+        ),
+        mix=MixStage(names=names) if others else None,
     )
 
 

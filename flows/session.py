@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from data_lake.files import LakePath, put_if_absent
 from data_lake.objects import is_object_uri
 from data_lake.refs import Ref, SourceRef
 from data_lake.runs import Run
-from flows.plan import require_source
+from flows.plan import other_sources, require_source
 from flows.recipe import LoopRecipe
 from tasks.build import Stage
 from tasks.events import StageEvents
@@ -31,6 +32,12 @@ class Session:
         """The source as this run first saw it; None when the recipe collects."""
         path = require_source(self.recipe)
         return self.run.source(lambda: look_at(path, lake=self.runtime.lake, home=self.runtime.home)) if path else None
+
+    def other_sources(self) -> list[SourceRef]:
+        """Likewise those of a mixture's further components."""
+        at = {"lake": self.runtime.lake, "home": self.runtime.home}
+        paths = other_sources(self.recipe)
+        return [self.run.source(partial(look_at, path, **at), str(n)) for n, path in enumerate(paths, start=1)]
 
     def call(self, stage: Stage, spec: Any, *refs: Ref) -> Ref:
         """Build the stage, or find it built, as a task of this flow run."""

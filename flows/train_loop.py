@@ -49,6 +49,7 @@ def train_loop(
     lake, home: data and records, local state; by default ./lake and .vlaloop beside it.
     """
     session = begin(recipe, settings or (), changes, profile, lake, home)
-    version = closed_loop(resolve(session.recipe), session.source(), session.call)
+    loop = resolve(session.recipe)
+    version = closed_loop(loop, session.source(), session.call, session.other_sources())
     session.finish()
     return Completed(name="Completed" if version.accepted else "Rejected", message=version.decision, data=version)

@@ -101,6 +101,24 @@ def open_tokenizer(entry: Mapping[str, Any], folder: Path | str = ".") -> Tokeni
     return SentencePieceTokenizer(path, entry["sha256"])
 
 
+def merge_tokenizers(entries: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list[list[int] | None]]:
+    """One entry for texts that several tokenizers encoded, and for each the new id of every id; None: they stay.
+
+    Vocabularies of words become one of all their words. Raises `UserError` TEXT-003 for different models.
+    """
+    first = dict(entries[0])
+    if all(entry == first for entry in entries):
+        return first, [None] * len(entries)
+    if any(entry["kind"] != "words" for entry in entries):
+        raise UserError("TEXT-003", "texts were encoded by different SentencePiece models", next_step="name one file")
+    marks = [word for word in first["words"] if word.startswith("<")]
+    learnt = sorted({word for entry in entries for word in entry["words"] if not word.startswith("<")})
+    words = [*marks[:2], *learnt, *marks[2:]]
+    ids = {word: index for index, word in enumerate(words)}
+    merged = {"kind": "words", "words": words, "size": len(words)}
+    return merged, [[ids[word] for word in entry["words"]] for entry in entries]
+
+
 def split_words(text: str) -> list[str]:
     """Lower-case words and numbers; punctuation, underscores and white space separate."""
     return re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.lower())

@@ -40,13 +40,24 @@ class Stage:
     """A plain function `fn(spec, *refs, out, runtime) -> Ref`, by dotted name, and how it is retried.
 
     version: bumped when the function's meaning changes, and only then. retries: of `Transient` errors.
-    resources: names of Prefect's global concurrency limits that a build occupies.
+    resources: names of Prefect's global concurrency limits that a build occupies. part: of a mixture, which component
+    it is for; a label.
     """
 
     fn: str
     version: int
     retries: int
     resources: tuple[str, ...] = ()
+    part: str = ""
+
+    @property
+    def title(self) -> str:
+        """What people call it: `train`, or `ingest:cart2` for a component of a mixture."""
+        return f"{self.name}:{self.part}" if self.part else self.name
+
+    def of(self, part: str) -> "Stage":
+        """The same stage, for a component of a mixture."""
+        return replace(self, part=part)
 
     @property
     def name(self) -> str:
@@ -90,7 +101,7 @@ def build(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Built:
 def _build(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Built:
     slot = stage.slot(spec, *refs, lake=runtime.lake)
     Run(lake=runtime.lake, run_id=runtime.run_id).touch(slot)
-    events = StageEvents(stage=stage.name, slot=slot.fingerprint, runtime=runtime)
+    events = StageEvents(stage=stage.title, slot=slot.fingerprint, runtime=runtime)
     if slot.record() is None:
         require_files(runtime.lake, refs)
         events.write("start", why=reasons(slot, runtime.label))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from data_lake.mixture import MixedSamples, open_samples
 from data_lake.refs import CheckpointRef, ExportRef, PreprocessedRef
 from data_lake.samples import SampleTable
 from data_lake.store import Attempt
@@ -53,7 +54,7 @@ def export(
     source, folder = runtime.local(checkpoint.uri), out.path / "policy"
     written = write(source, folder, spec.export.precision)
     out.check()
-    error = measure(source, folder, SampleTable(runtime.path(preprocessed.uri)), spec.export, runtime)
+    error = measure(source, folder, open_samples(runtime.path(preprocessed.uri)), spec.export, runtime)
     table = {
         **asdict(error),
         "action_error": error.mean,
@@ -87,7 +88,9 @@ def write(checkpoint: Path, folder: Path, precision: str) -> Written:
     return write_export(folder, tensors, policy, precision=precision, is_language=is_language, assets=assets)
 
 
-def measure(before: Path, after: Path, table: SampleTable, spec: ExportSpec, runtime: Runtime) -> ActionError:
+def measure(
+    before: Path, after: Path, table: SampleTable | MixedSamples, spec: ExportSpec, runtime: Runtime
+) -> ActionError:
     """Let both policies act on the same held-out samples (training samples where none are held out)."""
     policies = [Policy.load(folder) for folder in (before, after)]
     ids, samples = _chosen(table, spec.num_samples)
@@ -109,7 +112,7 @@ def measure(before: Path, after: Path, table: SampleTable, spec: ExportSpec, run
     )
 
 
-def _chosen(table: SampleTable, num_samples: int) -> tuple[np.ndarray, str]:
+def _chosen(table: SampleTable | MixedSamples, num_samples: int) -> tuple[np.ndarray, str]:
     """At most `num_samples` ids, evenly spread over the split, and what they are."""
     ids, samples = table.ids(HELD_OUT), "held out"
     if not len(ids):
@@ -117,7 +120,7 @@ def _chosen(table: SampleTable, num_samples: int) -> tuple[np.ndarray, str]:
     return ids[np.linspace(0, len(ids) - 1, min(num_samples, len(ids))).round().astype(int)], samples
 
 
-def _act(policy: Policy, table: SampleTable, ids: np.ndarray, denoise_steps: int) -> np.ndarray:
+def _act(policy: Policy, table: SampleTable | MixedSamples, ids: np.ndarray, denoise_steps: int) -> np.ndarray:
     """Normalised actions (B, H, A); the noise follows from the sample ids."""
     batch = table.batch(0, [ids], token_count(policy.spec))
     horizon, action_dim = policy.action_shape

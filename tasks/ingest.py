@@ -3,7 +3,7 @@
 from dataclasses import replace
 from itertools import zip_longest
 
-from data_lake.head import SCHEME, take_head
+from data_lake.head import SCHEME, leave_out, take_head
 from data_lake.ingest import Ingested, ingest_source
 from data_lake.refs import DatasetRef, EpisodesRef, SourceRef
 from data_lake.sources.remote import source_folder
@@ -20,7 +20,7 @@ from tasks.specs import IngestStage
 def ingest(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Attempt, runtime: Runtime) -> DatasetRef:
     """Append what is new to {lake}/datasets/{dataset}; the slot keeps the view of this snapshot.
 
-    A source `lake:NAME` is what came in before: the view is all of that data set.
+    A source `lake:NAME` is what came in before: the view is all of that data set, or what a saved view keeps of it.
 
     Raises UserError LAKE-003 when a folder changed since the run began: a Retry never reads other files.
     """
@@ -28,6 +28,8 @@ def ingest(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Attempt, 
         done = take_head(runtime.lake, source, spec.ingest, out.path)
     else:
         done = _from_files(spec, source, out=out, runtime=runtime)
+    if spec.ingest.exclude:
+        done = leave_out(done, spec.ingest.exclude, out.path)
     runtime.report(summary(done))
     return DatasetRef(
         uri=out.uri,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from data_lake.mixture import MixedSamples, open_samples
 from data_lake.packing import TokenCount
 from data_lake.refs import EvalReport, ExportRef, PreprocessedRef
 from data_lake.samples import Batch, SampleTable
@@ -35,7 +36,7 @@ def evaluate_offline(
     from model_core.policies.policy import Policy  # torch: closed loop needs it in workers only
 
     policy: ActsInChunks = Policy.load(runtime.local(export.uri))
-    errors = OpenLoop(SampleTable(runtime.path(preprocessed.uri)), policy, spec)
+    errors = OpenLoop(open_samples(runtime.path(preprocessed.uri)), policy, spec)
     for num_done in errors.run():
         out.check()
         runtime.report(Progress(done=num_done, total=len(errors.ids), unit="samples"))
@@ -48,7 +49,7 @@ class OpenLoop:
     Raises UserError EVAL-004 when nothing is held out or no action dimension varies in training.
     """
 
-    def __init__(self, table: SampleTable, policy: ActsInChunks, spec: EvaluateSpec) -> None:
+    def __init__(self, table: SampleTable | MixedSamples, policy: ActsInChunks, spec: EvaluateSpec) -> None:
         self.ids = table.ids(HELD_OUT)
         if not len(self.ids):
             raise UserError("EVAL-004", "no episode is held out", next_step="name some in preprocess.heldout_episodes")
@@ -59,7 +60,8 @@ class OpenLoop:
         self._robot = from_layout(table.card["embodiment_layout"])
         self._task_index = table.column("task_index")
         self.num_episodes = len(np.unique(table.column("episode_index")[self.ids]))
-        actions = training_actions(table)
+        tables = table.tables if isinstance(table, MixedSamples) else [table]
+        actions = np.concatenate([training_actions(each) for each in tables])
         self._mean_A, std_A = actions.mean(0), actions.std(0)
         self.varies_A = std_A > SMALLEST_STD * np.maximum(1.0, np.abs(self._mean_A))
         if not self.varies_A.any():

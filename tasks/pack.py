@@ -3,7 +3,9 @@
 import lance
 import numpy as np
 
-from data_lake.packing import Packing, TokenCount, pack_samples
+from data_lake.files import LakePath
+from data_lake.mixture import sample_folders
+from data_lake.packing import Packing, TokenCount, pack_runs, pack_samples, runs_of
 from data_lake.refs import PackedRef, PreprocessedRef
 from data_lake.store import Attempt
 from model_core.specs import PolicySpec
@@ -21,15 +23,14 @@ def token_count(policy: PolicySpec) -> TokenCount:
 
 
 def pack(spec: PackStage, preprocessed: PreprocessedRef, *, out: Attempt, runtime: Runtime) -> PackedRef:
-    """Pack the training samples into rows of `pack.tokens_per_row` tokens."""
-    samples = lance.dataset(str(runtime.path(preprocessed.uri) / "samples.lance"))
-    table = samples.to_table(columns=["split", "num_views", "text_tokens"])
+    """Pack the training samples into rows of `pack.tokens_per_row` tokens, a mixture's as often as `weights` say."""
     tokens = token_count(spec.policy)
-    lengths = tokens.length(
-        table["num_views"].to_numpy(), table["text_tokens"].combine_chunks().value_lengths().to_numpy()
-    )
-    ids = np.flatnonzero(table["split"].to_numpy() == 0)
-    packing = pack_samples(ids, lengths[ids], capacity=spec.pack.tokens_per_row, tokens=tokens)
+    parts = [_lengths(folder, tokens) for folder in sample_folders(runtime.path(preprocessed.uri))]
+    if len(parts) == 1:
+        (lengths, ids), *_ = parts
+        packing = pack_samples(ids, lengths[ids], capacity=spec.pack.tokens_per_row, tokens=tokens)
+    else:
+        packing = _mixed(parts, spec, tokens)
     packing.save(out.path)
     runtime.report(_summary(packing))
     return PackedRef(
@@ -42,9 +43,37 @@ def pack(spec: PackStage, preprocessed: PreprocessedRef, *, out: Attempt, runtim
     )
 
 
+def _lengths(folder: LakePath, tokens: TokenCount) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens of all samples there (N,), and which of them are for training."""
+    columns = ["split", "num_views", "text_tokens"]
+    table = lance.dataset(str(folder / "samples.lance")).to_table(columns=columns)
+    num_text = table["text_tokens"].combine_chunks().value_lengths().to_numpy()
+    return tokens.length(table["num_views"].to_numpy(), num_text), np.flatnonzero(table["split"].to_numpy() == 0)
+
+
+def _mixed(parts: list[tuple[np.ndarray, np.ndarray]], spec: PackStage, tokens: TokenCount) -> Packing:
+    """The samples of all parts; ids of one follow those of the one before."""
+    firsts = np.cumsum([len(lengths) for lengths, _ in parts]) - [len(lengths) for lengths, _ in parts]
+    runs = [runs_of(ids + first, lengths[ids]) for (lengths, ids), first in zip(parts, firsts, strict=True)]
+    firsts_U, counts_U, lengths_U = (np.concatenate(arrays) for arrays in zip(*runs, strict=True))
+    return pack_runs(
+        firsts_U,
+        counts_U,
+        lengths_U,
+        capacity=spec.pack.tokens_per_row,
+        tokens=tokens,
+        component_U=np.repeat(np.arange(len(runs)), [len(each[0]) for each in runs]),
+        weights=spec.weights,
+    )
+
+
 def _summary(packing: Packing) -> Summary:
+    line = f"{packing.num_samples:,} samples → {packing.num_rows:,} rows · fill {100 * packing.fill_rate:.1f} %"
+    if (weighing := packing.weighing) is not None:
+        places = [weighing.places_of(component) for component in range(int(weighing.component_S.max()) + 1)]
+        line += f" · an epoch has {' + '.join(f'{each:,}' for each in places)}"
     return Summary(
-        line=f"{packing.num_samples:,} samples → {packing.num_rows:,} rows · fill {100 * packing.fill_rate:.1f} %",
+        line=line,
         table=[
             {"tokens": int(length), "samples": int(count)}
             for length, count in zip(packing.lengths_C, packing.counts_C, strict=True)

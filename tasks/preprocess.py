@@ -2,9 +2,11 @@
 
 from dataclasses import asdict
 
+from data_lake.held_out import write_recordings
 from data_lake.preprocess import preprocess_view
 from data_lake.refs import DatasetRef, PreprocessedRef
 from data_lake.request import ModelFunctions, Request
+from data_lake.slots import in_slots
 from data_lake.store import Attempt
 from data_lake.view import read_view
 from lookup import lookup
@@ -23,7 +25,7 @@ FUNCTIONS = ModelFunctions(
 
 def preprocess(spec: PreprocessStage, dataset: DatasetRef, *, out: Attempt, runtime: Runtime) -> PreprocessedRef:
     """Samples of every sample_stride-th frame, images as the policy sees them, statistics of training episodes."""
-    view = read_view(runtime.path(dataset.uri))
+    view = in_slots(read_view(runtime.path(dataset.uri)), spec.preprocess.cameras)
     inputs = asdict(spec.policy.inputs) | {"views": list(spec.policy.inputs.views)}
     request = Request(
         sample_stride=spec.preprocess.sample_stride,
@@ -31,6 +33,7 @@ def preprocess(spec: PreprocessStage, dataset: DatasetRef, *, out: Attempt, runt
         inputs=inputs,
         layout=layout_of(lookup(EMBODIMENTS, view.embodiment, "embodiment")),
         functions=FUNCTIONS,
+        cameras=spec.preprocess.cameras,
         workers=runtime.workers,
     )
 
@@ -39,6 +42,7 @@ def preprocess(spec: PreprocessStage, dataset: DatasetRef, *, out: Attempt, runt
         runtime.report(Progress(done=done, total=total, unit="episodes"))
 
     made = preprocess_view(view, runtime.lake / "datasets" / dataset.dataset, request, out.path, report)
+    write_recordings(runtime.path(dataset.uri), spec.preprocess.heldout_episodes, out.path)
     marked = [f"{count} {name.replace('_', ' ')}" for name, count in made.marks.items() if count]
     runtime.report(
         Summary(

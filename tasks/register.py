@@ -103,15 +103,15 @@ def _up_to(chain: Mapping[str, Record], stage: str) -> list[str]:
 
 
 def _log_dataset(registry: Registry, run_id: str, chain: Mapping[str, Record], context: str) -> None:
-    ref = chain["ingest"]["ref"]
-    registry.log_dataset(
-        run_id,
-        name=ref["dataset"],
-        version=ref["version"],
-        digest=ref["fingerprint"],
-        context=context,
-        counts={name: ref[name] for name in ("num_episodes", "num_quarantined", "num_frames")},
-    )
+    for ref in (record["ref"] for record in chain.values() if record["stage"] == "ingest"):
+        registry.log_dataset(
+            run_id,
+            name=ref["dataset"],
+            version=ref["version"],
+            digest=ref["fingerprint"],
+            context=context,
+            counts={name: ref[name] for name in ("num_episodes", "num_quarantined", "num_frames")},
+        )
 
 
 def _figures(report: EvalReport) -> dict[str, float]:

@@ -4,9 +4,9 @@ The names of the sections are the names that people write (`policy.action_horizo
 `plan` prints read as a recipe does.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from data_lake.specs import IngestSpec, PackSpec, PreprocessSpec, Spec
+from data_lake.specs import LABEL, NEUTRAL, IngestSpec, PackSpec, PreprocessSpec, Spec
 from model_core.specs import CollectSpec, EvaluateSpec, ExportSpec, InputSpec, PolicySpec, TrainSpec
 
 
@@ -49,9 +49,19 @@ class PreprocessStage(Spec):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MixStage(Spec):
+    """What is mixed are its inputs; names: what people call them, in order."""
+
+    names: tuple[str, ...] = field(metadata=LABEL)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PackStage(Spec):
+    """weights: of the components of a mixture, in order; none where there is no mixture."""
+
     pack: PackSpec
     policy: PolicySpec
+    weights: tuple[float, ...] = field(default=(), metadata=NEUTRAL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

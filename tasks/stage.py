@@ -47,7 +47,7 @@ def run_as_task(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Ref:
 @functools.cache
 def _task(stage: Stage) -> Task[..., Any]:
     decorate = task(
-        name=stage.name,
+        name=stage.title,
         retries=stage.retries,
         retry_delay_seconds=exponential_backoff(backoff_factor=2),
         retry_jitter_factor=0.5,
@@ -71,7 +71,7 @@ def _is_transient(_task: Any, _run: Any, state: Any) -> bool:
 def _run(stage: Stage, spec: Any, refs: tuple[Ref, ...], runtime: Runtime) -> Any:
     """Body of the task: returns a state whose name tells how the ref came about."""
     slot = stage.slot(spec, *refs, lake=runtime.lake)
-    artifacts = _Artifacts(stage.name, slot.name)
+    artifacts = _Artifacts(stage.title, slot.name)
     with nullcontext() if slot.record() else _occupied(stage, runtime):
         built = build(stage, spec, *refs, runtime=replace(runtime, sink=artifacts.listen))
     return _state(built)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from data_lake import files
+from data_lake.files import LakePath
 from data_lake.refs import CheckpointRef, PackedRef, PreprocessedRef
 from data_lake.store import Attempt
 from errors import Transient, UserError
@@ -53,10 +54,12 @@ def train(
     """Train to the last step and return its checkpoint, by a new job or by the one that runs already.
 
     Raises `UserError` TRAIN-001 with the log's last lines when the job fails by itself, what the job itself raised
-    as UserError, and `Transient` when it was killed or went silent: the next attempt resumes.
+    as UserError, PACK-013 for a mixture of several robots, and `Transient` when it was killed or went silent: the
+    next attempt resumes.
     """
     job = _running_job(spec, out, runtime)
     if job is None:
+        _one_robot(runtime.path(preprocessed.uri))
         job = _submit(spec, preprocessed, packed, out, runtime)
     metrics = out.slot / job.output / "metrics.jsonl"
     final = directory_of(out.slot / job.output / "checkpoints", spec.train.num_steps)
@@ -80,6 +83,18 @@ def train(
         samples_seen=counters["samples_seen"],
         loss=counters["loss"],
     )
+
+
+def _one_robot(folder: LakePath) -> None:
+    """Raises UserError PACK-013 for a mixture of several robots: the loader gives it, no policy here takes it yet."""
+    card = json.loads(files.read_bytes(folder / "card.json"))
+    if card["embodiment"] is None:
+        raise UserError(
+            "PACK-013",
+            f"a policy trains on one robot, and the mixture has {len(card['robots'])}: {', '.join(card['robots'])}",
+            where=", ".join(f"{each['name']}: {each['embodiment']}" for each in card["components"]),
+            next_step="leave out of mixture.others what another robot recorded",
+        )
 
 
 def cancel_job(slot: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from data_lake.objects import is_object_uri
 from errors import UserError
-from flows.commands.run import Order, look_at_source
+from flows.commands.run import Order, look_at_sources
 from flows.places import Places
 from flows.plan import make_plan
 from flows.profile import load_profile
@@ -155,7 +155,7 @@ def report(order: Order, path: Path | None, screen: Screen) -> int:
     from tasks.report import build_report
 
     recipe = order.load()
-    planned = make_plan(recipe, order.where.lake, look_at_source(recipe, order.where))
+    planned = make_plan(recipe, order.where.lake, *look_at_sources(recipe, order.where))
     built = [each.record for each in planned if each.record]
     command = f"./vlaloop run {order.recipe}" + "".join(f" --set {shlex.quote(change)}" for change in order.changes)
     if not built:

@@ -5,7 +5,7 @@ from typing import Any
 
 from data_lake.lease import Holder
 from data_lake.store import builders, records
-from flows.commands.run import Order, look_at_source
+from flows.commands.run import Order, look_at_sources
 from flows.outcome import result, slot_name
 from flows.plan import PlannedStage, make_plan
 from flows.profile import load_profile
@@ -18,19 +18,19 @@ def plan(order: Order, screen: Screen) -> int:
     from rich.table import Table
 
     recipe = order.load()
-    planned = make_plan(recipe, order.where.lake, look_at_source(recipe, order.where))
+    planned = make_plan(recipe, order.where.lake, *look_at_sources(recipe, order.where))
     outcome, building = order.outcome(planned), builders(order.where.lake)
     drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("stage", "slot", "state"):
         drawn.add_column(title, no_wrap=True)
     drawn.add_column("why", overflow="fold")
-    took = {each.stage.name: _last_time(each, order, recipe.name) for each in planned}
+    took = {each.stage.title: _last_time(each, order, recipe.name) for each in planned}
     for each in planned:
         slot = each.slot.name if each.slot else "…"
         builder = building.get(slot_name(each) or "")
-        drawn.add_row(each.stage.name, slot, each.state, _why(each, took[each.stage.name], builder))
+        drawn.add_row(each.stage.title, slot, each.state, _why(each, took[each.stage.title], builder))
     screen.show(drawn)
-    missing = [took[each.stage.name] for each in planned if not each.record]
+    missing = [took[each.stage.title] for each in planned if not each.record]
     screen.line()
     if not missing:
         screen.line("everything is done")
@@ -44,7 +44,7 @@ def plan(order: Order, screen: Screen) -> int:
             "recipe": recipe.name,
             "lake": str(order.where.lake),
             "seconds": round(sum(each or 0.0 for each in missing), 3),
-            "stages": [_stage(each, took[each.stage.name], building) for each in planned],
+            "stages": [_stage(each, took[each.stage.title], building) for each in planned],
             "memory": memory,
             "result": result(outcome.refs, outcome.alias),
         }
@@ -95,7 +95,7 @@ def _stage(planned: PlannedStage, took: float | None, building: dict[str, Holder
     """seconds: what it took (done), or what the last one of its kind took (build). builder: the run at it, if any."""
     slot = slot_name(planned)
     return {
-        "name": planned.stage.name,
+        "name": planned.stage.title,
         "slot": slot,
         "builder": building[slot].run_id if slot in building else None,
         "state": planned.state,

@@ -16,7 +16,7 @@ from flows.api import TERMINAL, Json, PrefectApi
 from flows.follow import Board, follow
 from flows.outcome import Outcome, closing_lines, success_table
 from flows.places import Places
-from flows.plan import PlannedStage, make_plan, require_source
+from flows.plan import PlannedStage, make_plan, other_sources, require_source
 from flows.profile import load_profile
 from flows.recipe import LoopRecipe, load
 from flows.screen import DONE, FAILED, REJECTED, Screen
@@ -49,6 +49,10 @@ class Order:
         settings = list(self.changes)
         if source := self.load().ingest.source:
             settings.append(f"ingest.source={json.dumps(absolute_source(source))}")
+        for number, other in enumerate(self.load().mixture.others):
+            if other.ingest.source:
+                path = json.dumps(absolute_source(other.ingest.source))
+                settings.append(f"mixture.others.{number}.ingest.source={path}")
         places = {"lake": str(self.where.lake), "home": str(self.where.home)}
         return {"recipe": _absolute(self.recipe), "settings": settings, "profile": _absolute(self.profile), **places}
 
@@ -62,25 +66,26 @@ def run(order: Order, rebuild: str | None, why: str | None, screen: Screen) -> i
     """Build what is missing of the loop, show how it goes, and end with the result. Returns the exit status."""
     recipe = order.load()
     runtime = load_profile(order.profile, order.where, run_id="", label=recipe.name)  # an unknown profile ends here
-    source = look_at_source(recipe, order.where)
-    planned = make_plan(recipe, order.where.lake, source)
+    sources = look_at_sources(recipe, order.where)
+    planned = make_plan(recipe, order.where.lake, *sources)
     if rebuild is not None:
         _revoke(planned, rebuild, why, screen)
-        planned = make_plan(recipe, order.where.lake, source)
+        planned = make_plan(recipe, order.where.lake, *sources)
     screen.line(f"recipe {recipe.name} · profile {order.profile} ({runtime.workers} workers) · lake {order.where.lake}")
     screen.line()
     if all(each.record for each in planned):
         return _end(order.outcome(planned), None, screen)
     run_id, error = _execute(order, screen)
-    planned = make_plan(recipe, order.where.lake, source)
+    planned = make_plan(recipe, order.where.lake, *sources)
     events = read_events(order.where.home, run_id) if run_id else []
     return _end(order.outcome(planned, events), error, screen)
 
 
-def look_at_source(recipe: LoopRecipe, where: Places) -> SourceRef | None:
-    """The recipe's source as it is now; None when the recipe collects."""
+def look_at_sources(recipe: LoopRecipe, where: Places) -> tuple[SourceRef | None, list[SourceRef]]:
+    """The recipe's source as it is now, None when the recipe collects; and those of a mixture's further components."""
     path = require_source(recipe)
-    return None if path is None else look_at(path, lake=where.lake, home=where.home)
+    own = None if path is None else look_at(path, lake=where.lake, home=where.home)
+    return own, [look_at(each, lake=where.lake, home=where.home) for each in other_sources(recipe)]
 
 
 def _execute(order: Order, screen: Screen) -> tuple[str | None, UserError | None]:
@@ -185,9 +190,9 @@ def _revoke(planned: Sequence[PlannedStage], rebuild: str, why: str | None, scre
     """Declare a stage's record bad, for the audit: who, when and why."""
     if not why:
         raise UserError("CLI-002", "--rebuild needs a reason", next_step=f'--rebuild {rebuild} --why "…"')
-    found = next((each for each in planned if each.stage.name == rebuild), None)
+    found = next((each for each in planned if each.stage.title == rebuild), None)
     if found is None:
-        known = ", ".join(each.stage.name for each in planned)
+        known = ", ".join(each.stage.title for each in planned)
         raise UserError("CLI-003", f"no stage {rebuild!r} in this recipe", next_step=f"known: {known}")
     if found.slot is None or found.record is None:
         screen.line(f"{rebuild} is not built yet; nothing to revoke")
@@ -201,7 +206,7 @@ def _end(outcome: Outcome, error: UserError | None, screen: Screen) -> int:
     if error is not None:
         status = screen_error(error, value, screen)
         return status or FAILED
-    unfinished = [each.stage.name for each in outcome.planned if not each.record]
+    unfinished = [each.stage.title for each in outcome.planned if not each.record]
     if unfinished:
         lost = UserError(
             "RUN-002", f"the run ended without {', '.join(unfinished)}", next_step="the source or a record changed "

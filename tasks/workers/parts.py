@@ -42,4 +42,7 @@ def _samples(batch: Batch, start: int, end: int) -> Batch:
         prefix_lengths=batch.prefix_lengths[own],
         cu_prefix=batch.cu_prefix[bounds] - batch.cu_prefix[start],
         cu_suffix=batch.cu_suffix[bounds] - batch.cu_suffix[start],
+        component=batch.component[own],
+        proprio_mask=batch.proprio_mask[own],
+        action_dim_mask=batch.action_dim_mask[own],
     )

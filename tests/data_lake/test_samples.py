@@ -80,6 +80,9 @@ def test_types(table: SampleTable) -> None:
         "prefix_lengths": "int32",
         "cu_prefix": "int32",
         "cu_suffix": "int32",
+        "component": "int32",
+        "proprio_mask": "bool",
+        "action_dim_mask": "bool",
     }
 
 

@@ -22,7 +22,7 @@ def run_plainly(lake: LakePath, home: Path, run_id: str, recipe: str = "smoke", 
     def call(stage: Stage, spec: object, *refs: Ref) -> Ref:
         return build(stage, spec, *refs, runtime=runtime).ref
 
-    version = closed_loop(resolve(wanted), session.source(), call)
+    version = closed_loop(resolve(wanted), session.source(), call, session.other_sources())
     session.finish()
     return version
 

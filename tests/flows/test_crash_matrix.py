@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from data_lake.gc import find_garbage, remove
-from tasks.catalogue import STAGES
+from tasks.catalogue import LOOP
 from tasks.events import read_events
 from tests.flows.comparison import contents, records_by_stage
 from tests.flows.loop_runner import run_plainly
 
 ROOT = Path(__file__).parents[2]
-POINTS = [(stage, point) for stage in STAGES for point in range(3)]
+POINTS = [(stage, point) for stage in LOOP for point in range(3)]
 SAMPLE = random.Random(20).sample(POINTS, 3)
 MATRIX = [pytest.param(*case, marks=() if case in SAMPLE else pytest.mark.slow) for case in POINTS]
 
@@ -33,7 +33,7 @@ def without_stage(smoke: tuple[Path, Path], stage: str, folder: Path) -> tuple[P
     shutil.copytree(smoke[1], home)
     shutil.rmtree(lake / "runs")
     shutil.rmtree(home / "runs")
-    order = list(STAGES)
+    order = list(LOOP)
     for later in order[order.index(stage) :]:
         shutil.rmtree(lake / later)
     if order.index(stage) <= order.index("ingest"):

@@ -2,33 +2,48 @@
 
 import inspect
 import pkgutil
+from collections.abc import Sequence
 from typing import Any
 
 from data_lake.refs import Ref
 from flows.loop import closed_loop
 from flows.recipe import load, resolve
 from tasks.build import Stage
-from tasks.catalogue import STAGES
+from tasks.catalogue import LOOP
+
+MIXED = [
+    'mixture.others=[{"name": "b", "weight": 0.5, "ingest": {"dataset": "b", "source": "/b", "embodiment": "gr1"}}]'
+]
 
 
-def walked(recipe: str, source: Ref | None) -> list[tuple[str, int]]:
+def walked(
+    recipe: str, source: Ref | None, others: Sequence[Ref] = (), changes: Sequence[str] = ()
+) -> list[tuple[str, int]]:
     seen: list[tuple[str, int]] = []
 
     def call(stage: Stage, spec: Any, *refs: Ref) -> Ref:
         parameters = inspect.signature(pkgutil.resolve_name(stage.fn)).parameters.values()
         positional = [each for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
-        assert len(positional) == 1 + len(refs), stage.name
-        seen.append((stage.name, len(refs)))
+        is_any = any(each.kind is each.VAR_POSITIONAL for each in parameters)
+        assert is_any or len(positional) == 1 + len(refs), stage.name
+        seen.append((stage.title, len(refs)))
         return Ref(uri=stage.name, fingerprint=stage.name)
 
-    assert closed_loop(resolve(load(recipe)), source, call).uri == "register"
+    assert closed_loop(resolve(load(recipe, changes)), source, call, others).uri == "register"
     return seen
 
 
 def test_every_stage_once_in_order() -> None:
-    assert [name for name, _ in walked("tiny", None)] == list(STAGES)
+    assert [name for name, _ in walked("tiny", None)] == list(LOOP)
 
 
 def test_a_recipe_without_collect_begins_with_its_source() -> None:
     source = Ref(uri="s", fingerprint="s")
-    assert [name for name, _ in walked("gr1", source)] == list(STAGES)[1:]
+    assert [name for name, _ in walked("gr1", source)] == list(LOOP)[1:]
+
+
+def test_further_data_sets_go_their_own_way_until_they_are_mixed() -> None:
+    source = Ref(uri="s", fingerprint="s")
+    found = walked("gr1", source, [source], MIXED)
+    assert found[:5] == [("ingest", 1), ("preprocess", 1), ("ingest:b", 1), ("preprocess:b", 1), ("mix", 2)]
+    assert [name for name, _ in found[5:]] == list(LOOP)[3:]

@@ -13,7 +13,7 @@ from data_lake.store import revoke
 from errors import UserError
 from flows.plan import make_plan, require_source
 from flows.recipe import load
-from tasks.catalogue import STAGES
+from tasks.catalogue import LOOP
 
 
 def states(lake: Path, *changes: str) -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -25,7 +25,7 @@ def built(lake: Path, *changes: str) -> list[str]:
 
 
 def test_an_empty_lake_builds_everything_and_planning_creates_nothing(tmp_path: Path) -> None:
-    assert built(tmp_path / "lake") == list(STAGES)
+    assert built(tmp_path / "lake") == list(LOOP)
     assert states(tmp_path / "lake")["collect"][1] == ("first build",)
     assert not (tmp_path / "lake").exists()
 
@@ -50,7 +50,7 @@ def test_a_finished_loop_is_done_everywhere(smoke_lake: tuple[Path, Path]) -> No
 def test_one_changed_field_rebuilds_exactly_what_depends_on_it(
     smoke_lake: tuple[Path, Path], change: str, first: str, reason: str
 ) -> None:
-    order = list(STAGES)
+    order = list(LOOP)
     assert built(smoke_lake[0], change) == order[order.index(first) :]
     assert reason in states(smoke_lake[0], change)[first][1]
     later = [states(smoke_lake[0], change)[name][1] for name in order[order.index(first) + 1 :]]

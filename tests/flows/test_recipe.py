@@ -107,6 +107,23 @@ def test_every_spec_is_frozen() -> None:
         recipe.train.num_steps = 1  # type: ignore[misc]
 
 
+def test_a_mixture_is_part_of_the_recipe_and_its_names_are_labels() -> None:
+    """Weights are what is packed; without others, a recipe is what it was before there were mixtures."""
+    other = {"name": "b", "ingest": {"dataset": "b", "source": "/b", "embodiment": "metaworld_sawyer"}}
+    mixed = changed(load("tiny"), {"mixture.others": [other]})
+    assert resolve(mixed).pack.weights == (1.0, 1.0) and resolve(load("tiny")).pack.weights == ()
+    heavy = changed(mixed, {"mixture.others.0.weight": 2, "mixture.weight": 0.5})
+    assert resolve(heavy).pack.weights == (0.5, 2.0)
+    assert fingerprint(resolve(heavy).mix) == fingerprint(resolve(mixed).mix)
+    assert fingerprint(changed(mixed, {"mixture.others.0.name": "c"})) == fingerprint(mixed) != fingerprint(heavy)
+    assert fingerprint(changed(load("tiny"), {"mixture.others": []})) == fingerprint(load("tiny"))
+    assert fingerprint(changed(load("tiny"), {"ingest.exclude": []})) == fingerprint(load("tiny"))
+    with pytest.raises(UserError, match="PACK-014"):
+        resolve(changed(mixed, {"mixture.others.0.name": "tiny"}))
+    with pytest.raises(UserError, match="RECIPE-003"):
+        changed(mixed, {"mixture.others.0.weight": -1})
+
+
 if __name__ == "__main__":
     GOLDEN.write_text(json.dumps({name: resolved(name) for name in RECIPES}, indent=1, ensure_ascii=False) + "\n")
 

@@ -6,7 +6,7 @@ import pytest
 
 from data_lake.files import sha256
 from tasks.build import FAIL_ONCE
-from tasks.catalogue import STAGES
+from tasks.catalogue import LOOP
 from tasks.events import read_events
 from tests.flows.comparison import contents, records_by_stage
 from tests.flows.loop_runner import run_plainly
@@ -25,7 +25,7 @@ def artifacts(lake: Path, stages: list[str]) -> dict[Path, tuple[int, str]]:
 
 def test_each_stage_fails_once(smoke_lake: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake, home = tmp_path / "lake", tmp_path / ".vlaloop"
-    order = list(STAGES)
+    order = list(LOOP)
     before: dict[Path, tuple[int, str]] = {}
     for number, stage in enumerate(order):
         monkeypatch.setenv(FAIL_ONCE, stage)

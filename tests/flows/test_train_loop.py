@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tasks.catalogue import STAGES
+from tasks.catalogue import LOOP
 from tasks.events import read_events
 from tasks.launchers.local import members
 from tests.waiting import eventually
@@ -31,7 +31,7 @@ def test_a_finished_loop_answers_from_the_lake(smoke_lake: tuple[Path, Path], tm
     assert called.stdout.splitlines()[-1] == "ModelVersionRef smoke"
     (run_id,) = {path.parent.name for path in home.glob("runs/*/executor.json")}
     cached = [event["stage"] for event in read_events(home, run_id) if event["event"] == "cached"]
-    assert cached == list(STAGES)
+    assert cached == list(LOOP)
 
 
 def test_ctrl_c_ends_everything_and_says_so(smoke_lake: tuple[Path, Path], tmp_path: Path, root: Path) -> None:

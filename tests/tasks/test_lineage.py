@@ -42,3 +42,17 @@ def test_a_stage_that_two_others_share_comes_once_and_first() -> None:
 def test_sections_merge_and_later_stages_know_more() -> None:
     chain = {"pre": record("pre", "a", policy={"inputs": 1}), "pack": record("pack", "b", policy={"inputs": 1, "h": 8})}
     assert recipe_of(chain) == {"policy": {"inputs": 1, "h": 8}}
+
+
+def test_components_of_a_mixture_keep_apart() -> None:
+    """The first has the names of its stages; of the others nothing overrides the recipe."""
+    records = {
+        "a": record("ingest", "a", ingest={"embodiment": "arm"}),
+        "b": {**record("ingest", "b", ingest={"embodiment": "cart"}), "fingerprint": "0123456789"},
+        "m": record("mix", "m", "a", "b"),
+    }
+    chain = upstream(records, ["m"])
+    assert list(chain) == ["ingest", "ingest/01234567", "mix"]
+    settings = recipe_of(chain)
+    assert settings["ingest"] == {"embodiment": "arm"}
+    assert settings["ingest/01234567"] == {"ingest": {"embodiment": "cart"}}

@@ -29,6 +29,9 @@ def batch_of(rows: list[int], views: list[int], texts: list[int]) -> Batch:
         prefix_lengths=prefix,
         cu_prefix=np.concatenate(([0], np.cumsum(prefix))).astype(np.int32),
         cu_suffix=(2 * np.arange(num + 1)).astype(np.int32),
+        component=(sample % 2).astype(np.int32),
+        proprio_mask=np.ones((num, 1), bool),
+        action_dim_mask=sample[:, None] % np.array([2, 3, 5]) > 0,
     )
 
 
@@ -51,6 +54,9 @@ def test_parts_are_the_batch_again(rows: list[int], views: list[int], texts: lis
         "proprio",
         "actions",
         "prefix_lengths",
+        "component",
+        "proprio_mask",
+        "action_dim_mask",
     ):
         joined = np.concatenate([getattr(part, name) for part in parts])
         np.testing.assert_array_equal(joined, getattr(whole, name))

@@ -1,0 +1,96 @@
+"""`view` and `views`: choose episodes of a data set, see what is kept, and save the choice under a name."""
+
+import getpass
+from collections import Counter
+from typing import Any
+
+from errors import UserError
+from flows.places import Places
+from flows.screen import DONE, Screen
+
+SHOWN_INSTRUCTIONS = 12
+
+
+def view(where: Places, dataset: str, name: str, choice: tuple[str, str, str], screen: Screen) -> int:
+    """Show what a view keeps of the data set's version; save it when `choice` (where, episodes, exclude) is given.
+
+    Raises UserError LAKE-209 for a choice that keeps nothing, and whatever choosing raises: nothing is saved then.
+    """
+    from data_lake.curation import Choice, choose
+    from data_lake.head import counted_once
+    from data_lake.saved_views import open_saved, save
+    from data_lake.version import open_version
+
+    version = open_version(where.lake, dataset)
+    asked = Choice(where=choice[0], episodes=choice[1], exclude=choice[2])
+    is_new = asked != Choice()
+    saved = None if is_new else open_saved(version.root, name)
+    chosen = saved.choice if saved else asked
+    kept = counted_once(choose(version, chosen))
+    _show(version.name, chosen, version.episodes, kept, screen)
+    if not kept:
+        what = f"the view {name!r} keeps no episode of {version.name}"
+        raise UserError("LAKE-209", what, done="nothing was saved", next_step="widen it; `where` is SQL over episodes")
+    if saved is None:
+        number = version.manifest.version
+        saved = save(version.root, name, asked, who=getpass.getuser(), version=number, num_episodes=len(kept))
+    screen.line(f"  {saved.title} · saved {saved.at[:16]} by {saved.who}")
+    screen.line(f"  use: --set ingest.source=lake:{version.root.name}/{name}")
+    figures = {"episodes": len(kept), "frames": sum(row["length"] for row in kept)}
+    numbers = [row["episode_index"] for row in kept]
+    result = saved.as_json() | {"dataset": version.name, "kept": figures, "of": _all(version.episodes)}
+    screen.answer({"command": "view", "ok": True, "result": result | {"episode_indices": numbers}})
+    return DONE
+
+
+def views(where: Places, dataset: str, screen: Screen) -> int:
+    """The newest revision of every saved view of a data set, and what it kept when it was saved."""
+    from rich.table import Table
+
+    from data_lake.saved_views import saved_views
+    from data_lake.version import open_version
+
+    version = open_version(where.lake, dataset)
+    found = saved_views(version.root)
+    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("view", "kept", "saved", "by"):
+        drawn.add_column(title, no_wrap=True)
+    drawn.add_column("choice", overflow="fold")
+    for each in found:
+        kept = f"{each.num_episodes} at version {each.version}"
+        drawn.add_row(each.title, kept, each.at[:16].replace("T", " "), each.who, _told(each.as_json()["choice"]))
+    if found:
+        screen.show(drawn)
+    else:
+        screen.line(f"{version.root.name} has no saved views; ./vlaloop view {version.root.name} NAME --where …")
+    screen.answer({"command": "views", "ok": True, "result": [each.as_json() for each in found]})
+    return DONE
+
+
+def _show(title: str, choice: Any, episodes: Any, kept: Any, screen: Screen) -> None:
+    """Kept and left out by instruction, the most frequent first, and in all."""
+    from rich.table import Table
+
+    inside, everything = (Counter(row["instruction"] for row in rows) for rows in (kept, episodes))
+    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    drawn.add_column("instruction", overflow="fold")
+    for heading in ("kept", "left out"):
+        drawn.add_column(heading, justify="right")
+    for text, count in everything.most_common(SHOWN_INSTRUCTIONS):
+        drawn.add_row(text, str(inside[text]), str(count - inside[text]))
+    screen.show(drawn)
+    if (more := len(everything) - SHOWN_INSTRUCTIONS) > 0:
+        screen.line(f"… and {more} more instructions")
+    frames = sum(row["length"] for row in kept)
+    screen.line(
+        f"  {len(kept)} of {len(episodes)} episodes of {title} · {frames:,} of {_all(episodes)['frames']:,} frames"
+    )
+    screen.line(f"  {_told({'where': choice.where, 'episodes': choice.episodes, 'exclude': choice.exclude})}")
+
+
+def _told(choice: dict[str, str]) -> str:
+    return " · ".join(f"{name} {text}" for name, text in choice.items() if text)
+
+
+def _all(episodes: Any) -> dict[str, int]:
+    return {"episodes": len(episodes), "frames": sum(row["length"] for row in episodes)}

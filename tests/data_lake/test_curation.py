@@ -1,0 +1,122 @@
+"""Choosing episodes: exactly those that SQL or numbers name, whichever numbers are asked by."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from data_lake.curation import Choice, choose, episode_columns, parse_numbers
+from data_lake.version import DatasetVersion, open_version
+from errors import UserError
+from tests.data_lake.recordings import write_v2
+from tests.data_lake.seen import ingest
+
+LENGTHS = (8, 12, 10, 6, 12)
+TASKS = ("push the cube", "lift the cube")  # by turns
+
+
+@pytest.fixture(scope="module")
+def version(tmp_path_factory: pytest.TempPathFactory) -> DatasetVersion:
+    """Five episodes, and of a second source the first two again with a sixth: eight rows, six recordings."""
+    root = tmp_path_factory.mktemp("lake")
+    for number, lengths in enumerate((LENGTHS, (8, 12, 4))):
+        ingest(write_v2(root / f"source-{number}", lengths), root / "datasets" / "cart")
+    return open_version(root, "cart")
+
+
+def numbers(version: DatasetVersion, **choice: str) -> list[int]:
+    return [row["episode_index"] for row in choose(version, Choice(**choice))]
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("length > 8", [1, 2, 4]),
+        ("instruction = 'push the cube' and length between 8 and 10", [0, 2]),
+        ("source_episode in (0, 2)", [0, 2, 5]),
+        ("length = (select max(length) from episodes)", [1, 4]),
+        ("episode_index in (select episode_index from frames group by episode_index having count(*) < 7)", [3, 5]),
+        ("episode_index in (select episode_index from frames where observation_state[0] > 5)", [1, 4]),
+        ("list_contains(cameras, 'front') and fps = 10", [0, 1, 2, 3, 4, 5]),
+        ("length > 8 -- as long as it takes", [1, 2, 4]),
+        ("length > 100", []),
+    ],
+)
+def test_sql_over_episodes_and_their_frames(version: DatasetVersion, where: str, kept: list[int]) -> None:
+    assert numbers(version, where=where) == kept
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        ("lenth > 8", "lenth"),
+        ("length >", "expression"),
+        ("length", "Boolean"),
+        ("length > 'long'", "compar"),
+        ("seed(length)", "seed"),
+    ],
+)
+def test_sql_that_cannot_be_answered_lists_the_columns(version: DatasetVersion, where: str, reason: str) -> None:
+    with pytest.raises(UserError) as refused:
+        numbers(version, where=where)
+    assert refused.value.code == "LAKE-206" and reason in refused.value.message
+    assert "\n" not in refused.value.message and where in refused.value.where
+    assert {"length,", "source_episode,", "observation_state,"} <= set(refused.value.next_step.split())
+
+
+@given(keep=st.sets(st.integers(0, 5)), drop=st.sets(st.integers(0, 5)))
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_numbers_are_keys(version: DatasetVersion, keep: set[int], drop: set[int]) -> None:
+    """Exactly those rows, in the order of the lake, whatever order they are asked in."""
+    listed = {"episodes": ",".join(map(str, sorted(keep, reverse=True))), "exclude": ",".join(map(str, drop))}
+    assert numbers(version, **listed) == [
+        number for number in range(6) if (not keep or number in keep) and number not in drop
+    ]
+
+
+def test_either_numbering(version: DatasetVersion) -> None:
+    assert numbers(version, episodes="1-3") == [1, 2, 3]
+    assert numbers(version, episodes="source:2") == [2, 5]
+    assert numbers(version, episodes="source:1-2,5", exclude="2") == [1, 5]
+    assert numbers(version, episodes="0-4", where="length > 8", exclude="4") == [1, 2]
+
+
+def test_another_copy_of_an_excluded_recording_does_not_come_back(tmp_path: Path) -> None:
+    """The source moved its episode 0 to number 3: two rows, one recording."""
+    first = write_v2(tmp_path / "first", (8, 12))
+    ingest(first, tmp_path / "datasets" / "cart")
+    version = open_version(tmp_path, "cart")
+    doubled = (*version.episodes, {**version.episodes[0], "episode_index": 2, "source_episode": 3})
+    copied = DatasetVersion(
+        root=version.root, manifest=version.manifest, info=version.info, tasks=version.tasks, episodes=doubled
+    )
+    assert numbers(copied) == [0, 1, 2]
+    assert numbers(copied, exclude="0") == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("3,x", "LAKE-207"), ("5-3", "LAKE-207"), ("-1", "LAKE-207"), ("1-9", "LAKE-208")]
+)
+def test_numbers_that_are_none(version: DatasetVersion, text: str, code: str) -> None:
+    with pytest.raises(UserError) as refused:
+        numbers(version, episodes=text)
+    assert refused.value.code == code
+    with pytest.raises(UserError, match=code):
+        numbers(version, exclude=text)
+
+
+def test_ranges_are_read_as_they_are_written() -> None:
+    found = parse_numbers("episodes", " 1-5, source:30 ,7")
+    assert found == [("episode_index", 1, 5), ("source_episode", 30, 30), ("episode_index", 7, 7)]
+
+
+def test_what_a_source_says_of_its_episodes_is_a_column(version: DatasetVersion) -> None:
+    """As text where its type changes, and beside a column of the lake where the name is taken."""
+    extras = ('{"seed": 1, "length": "long"}', '{"seed": "two"}')
+    episodes = tuple({**row, "extra": extra} for row, extra in zip(version.episodes, extras, strict=False))
+    table = episode_columns(
+        DatasetVersion(root=version.root, manifest=version.manifest, info={}, tasks={}, episodes=episodes)
+    )
+    assert table["seed"].to_pylist() == ["1", "two"]
+    assert table["length"].to_pylist() == [8, 12] and table["extra_length"].to_pylist() == ["long", None]
