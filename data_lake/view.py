@@ -55,11 +55,12 @@ def read_view(folder: Path) -> DatasetView:
         vector=found["vector"],
         embodiment=found["embodiment"],
         meaning=found["meaning"],
-        episodes=tuple(_episode(entry) for entry in found["episodes"]),
+        episodes=tuple(episode_of(entry) for entry in found["episodes"]),
     )
 
 
-def _episode(entry: dict[str, Any]) -> ViewEpisode:
+def episode_of(entry: dict[str, Any]) -> ViewEpisode:
+    """From an entry of episodes.json."""
     return ViewEpisode(
         episode_index=entry["episode_index"],
         source_episode=entry["source_episode"],
