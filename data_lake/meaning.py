@@ -52,9 +52,11 @@ def _said(name: str, card: SourceCard, read: ReadSpec) -> Any:
 
 def shared_meaning(dataset: str, episodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What all these rows of a data set's episodes table mean. Raises UserError LAKE-006 where they differ."""
-    meanings = [json.loads(episode["meaning"]) for episode in episodes]
-    for episode, meaning in zip(episodes, meanings, strict=True):
-        if differing := [name for name in MEANT if meaning.get(name) != meanings[0].get(name)]:
+    meanings = {text: json.loads(text) for text in dict.fromkeys(episode["meaning"] for episode in episodes)}
+    first = meanings[episodes[0]["meaning"]]
+    for episode in episodes:
+        meaning = meanings[episode["meaning"]]
+        if differing := [name for name in MEANT if meaning.get(name) != first.get(name)]:
             raise UserError(
                 "LAKE-006",
                 f"episodes of the data set do not agree on {', '.join(differing)}",
@@ -62,4 +64,4 @@ def shared_meaning(dataset: str, episodes: Sequence[Mapping[str, Any]]) -> dict[
                 done="nothing was written",
                 next_step="keep sources that mean different things in data sets of their own",
             )
-    return meanings[0]
+    return first

@@ -26,6 +26,7 @@ def thumbnails(
     found = []
     with open_video(*videos, span.video_key, span.chunk_index, span.file_index) as file:
         for frame in wanted:
+            file.seek(0)  # each is opened anew, and FFmpeg begins where the last one stopped
             settings = {"from_s": span.from_s, "to_s": span.to_s, "fps": meaning["fps"], "wanted": [frame]}
             ((_, pixels),) = frames(file, where=where, **settings)
             found.append(_jpeg(upright_rgb(pixels, meaning["colour_order"], meaning["image_orientation"])))

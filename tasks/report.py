@@ -23,11 +23,7 @@ def build_report(lake: Path, chain: Mapping[str, Record], *, command: str = "") 
     if not chain:
         raise ValueError("a report needs at least one record")
     label = list(chain.values())[-1]["label"]
-    environment = Environment(
-        loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {"thousands": lambda number: f"{number:,}", "duration": duration, "percent": percent}
-    return environment.get_template(
+    return pages().get_template(
         "page.html.j2"
     ).render(
         label=label,
@@ -44,6 +40,15 @@ def build_report(lake: Path, chain: Mapping[str, Record], *, command: str = "") 
         **_policy(lake, chain),
         **_evaluation(lake, chain),
     )
+
+
+def pages() -> Environment:
+    """The templates of pages, in which no text becomes markup."""
+    environment = Environment(
+        loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"thousands": lambda number: f"{number:,}", "duration": duration, "percent": percent}
+    return environment
 
 
 def verdict(chain: Mapping[str, Record]) -> dict[str, Any]:
