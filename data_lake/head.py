@@ -15,6 +15,7 @@ from data_lake.meaning import MEANT, shared_meaning
 from data_lake.refs import SourceRef
 from data_lake.specs import IngestSpec
 from data_lake.version import DatasetVersion, open_version
+from data_lake.view import view_bytes
 
 SCHEME = "lake:"
 
@@ -44,8 +45,9 @@ def take_head(lake: Path, source: SourceRef, spec: IngestSpec, out_dir: Path) ->
         "meaning": meaning,
         "episodes": entries,
     }
-    for file, content in (("episodes.json", view), ("quarantine.json", []), ("findings.json", [])):
-        replace(out_dir / file, json.dumps(content, indent=1).encode())
+    replace(out_dir / "episodes.json", view_bytes(view))
+    for file in ("quarantine.json", "findings.json"):
+        replace(out_dir / file, b"[]")
     meant = {key: meaning.get(key) for key in MEANT}
     return Ingested(
         view=view,

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from data_lake import lake_meta
 from data_lake.overview import marks_of
@@ -54,15 +53,14 @@ def find_episodes(
     Raises UserError LAKE-190 when there is none.
     """
     name, wanted = ("episode_index", episode) if episode is not None else ("source_episode", source_episode)
-    numbers = version.episode_rows[name]
-    places = np.flatnonzero(pc.equal(numbers, wanted).to_numpy()).tolist()
+    number_E = version.episode_rows[name].to_numpy()
+    places = np.flatnonzero(number_E == wanted).tolist()
     if not places:
-        low, high = pc.min_max(numbers).as_py().values()
         raise UserError(
             "LAKE-190",
             f"no episode has {name} {wanted}",
-            where=f"{version.name}: {len(numbers):,} episodes, {name} from {low} to {high}",
-            next_step=f"./vlaloop show {version.name} --episode {low if episode is not None else 0}",
+            where=f"{version.name}: {len(number_E):,} episodes, {name} from {number_E.min()} to {number_E.max()}",
+            next_step=f"./vlaloop show {version.name} --episode 0",
         )
     return describe(version, places)
 

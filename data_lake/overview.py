@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from data_lake.meaning import MEANT
 from data_lake.schema import dimension_names
@@ -154,10 +153,10 @@ def marks_of(version: DatasetVersion) -> dict[str, np.ndarray]:
         "the same recording as an earlier episode": number_E[again_E],
         f"shorter than a {FAR}th of the median": number_E[length_E * FAR < np.median(length_E)],
         f"longer than {FAR} times the median": number_E[length_E > FAR * np.median(length_E)],
-        "no instruction": number_E[pc.equal(rows["instruction"], "").to_numpy()],
+        "no instruction": number_E[rows["instruction"].to_numpy() == ""],
     }
     for key in version.cameras:
-        found[f"no camera {view_name(key)}"] = number_E[pc.is_null(rows[f"videos/{key}/chunk_index"]).to_numpy()]
+        found[f"no camera {view_name(key)}"] = number_E[rows[f"videos/{key}/chunk_index"].is_null().to_numpy()]
     return {what: episodes for what, episodes in found.items() if len(episodes)}
 
 
@@ -181,12 +180,12 @@ def _changes(earlier: Manifest | None, manifest: Manifest) -> Iterator[str]:
         yield "the first"
         return
     for name, before, after in (
-        ("episodes", earlier.num_episodes, manifest.num_episodes),
-        ("frames", earlier.num_frames, manifest.num_frames),
-        ("videos", earlier.num_videos, manifest.num_videos),
+        ("episode", earlier.num_episodes, manifest.num_episodes),
+        ("frame", earlier.num_frames, manifest.num_frames),
+        ("video", earlier.num_videos, manifest.num_videos),
     ):
         if before != after:
-            yield f"{after - before:+,} {name}"
+            yield f"{after - before:+,} {name}" + "s" * (abs(after - before) != 1)
 
 
 def _meanings(column: pa.ChunkedArray) -> Iterator[dict[str, Any]]:
@@ -245,7 +244,7 @@ def _table(version: DatasetVersion, name: str) -> TableLine:
     """Bytes of its files at this version; of videos, of the mp4s themselves, wherever Lance put them."""
     table = version.table(name)
     if name == "videos":
-        num_bytes = pc.sum(table.to_table(columns=["file_size"])["file_size"]).as_py() or 0
+        num_bytes = int(table.to_table(columns=["file_size"])["file_size"].to_numpy().sum())
     else:
         files = [file for fragment in table.get_fragments() for file in fragment.metadata.files]
         num_bytes = sum(file.file_size_bytes or 0 for file in files)

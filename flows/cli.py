@@ -84,9 +84,7 @@ def list_refs(
 
 @app.command()
 def show(
-    ref: Annotated[
-        str, typer.Argument(help="stage/fingerprint, or its beginning; NAME@champion, NAME@2; a data set.")
-    ],
+    ref: Annotated[str, typer.Argument(help="stage/fingerprint, or its beginning; NAME@champion, NAME@2; a data set.")],
     episode: Annotated[int | None, typer.Option("--episode", help="Of a data set: this episode alone.")] = None,
     source_episode: Annotated[
         int | None, typer.Option("--source-episode", help="The same, by the number that its source gave it.")

@@ -53,7 +53,10 @@ def write_page(version: DatasetVersion, target: Path) -> Written:
         target.write_text(page, encoding="utf-8")
     except OSError as error:
         raise UserError(
-            "LAKE-191", f"the page cannot be written: {error.strerror}", where=str(target), next_step="name another file"
+            "LAKE-191",
+            f"the page cannot be written: {error.strerror}",
+            where=str(target),
+            next_step="name another file",
         ) from error
     return Written(path=target.resolve(), num_bytes=len(page.encode()), num_shown=len(chosen))
 
@@ -68,16 +71,20 @@ def build_page(version: DatasetVersion, places: list[int]) -> str:
     """The page that shows the episodes at these places of the episodes table."""
     about = overview(version)
     found = describe(version, places)
-    return pages().get_template("dataset.html.j2").render(
-        about=about,
-        style=Markup((PAGE / "style.css").read_text()),  # noqa: S704  our own file
-        duration_s=about.num_frames / about.fps,
-        lengths_chart=_lengths(version),
-        episodes=[_card(version, about, episode) for episode in found],
-        still={column.column: ranges(np.array(column.constant)) for column in about.columns if column.constant},
-        when={each.version: _moment(each.created) for each in about.versions},
-        shown_tasks=SHOWN_TASKS,
-        shown_versions=SHOWN_VERSIONS,
+    return (
+        pages()
+        .get_template("dataset.html.j2")
+        .render(
+            about=about,
+            style=Markup((PAGE / "style.css").read_text()),  # noqa: S704  our own file
+            duration_s=about.num_frames / about.fps,
+            lengths_chart=_lengths(version),
+            episodes=[_card(version, about, episode) for episode in found],
+            still={column.column: ranges(np.array(column.constant)) for column in about.columns if column.constant},
+            when={each.version: _moment(each.created) for each in about.versions},
+            shown_tasks=SHOWN_TASKS,
+            shown_versions=SHOWN_VERSIONS,
+        )
     )
 
 
@@ -113,7 +120,9 @@ def _plot(version: DatasetVersion, episode: OneEpisode, column: str, names: tupl
     rows_TD = numbers_of(version, episode, column)[:, :MOST_LINES]
     called = [name or f"{column}[{number}]" for number, name in enumerate(names[:MOST_LINES])]
     moving = int((rows_TD.max(axis=0) > rows_TD.min(axis=0)).sum())
-    alt = f"{column} of episode {episode.episode_index}: {len(called)} lines over {episode.seconds:.1f} s, {moving} move."
+    alt = (
+        f"{column} of episode {episode.episode_index}: {len(called)} lines over {episode.seconds:.1f} s, {moving} move."
+    )
     drawn = charts.traces(rows_TD.tolist(), names=called, seconds=episode.seconds, alt=alt)
     left_out = f", the first {MOST_LINES} of them" if len(names) > MOST_LINES else ""
     return {"title": column, "note": f"{len(names)} numbers, {moving} of them move{left_out}", "chart": drawn}

@@ -100,14 +100,16 @@ def _tell(about: Overview, screen: Screen) -> None:
     shortest, median, longest = about.lengths
     _pair(screen, "lengths", f"{shortest:,} rows the shortest · {median:,} the median · {longest:,} the longest")
     sources = [f"{source} ({count:,})" for source, count in about.sources.items()]
-    _pair(screen, "sources", ", ".join(sources[:SHOWN]) + (f" and {len(sources) - SHOWN} more" * (len(sources) > SHOWN)))
+    more = f" and {len(sources) - SHOWN:,} more" if len(sources) > SHOWN else ""
+    _pair(screen, "sources", ", ".join(sources[:SHOWN]) + more)
     _pair(screen, "stored at", about.path)
+    _pair(screen, "pictures", f"./vlaloop show {about.dataset}@{about.version} --html {about.dataset}.html")
     for mark in about.marks:
         first = ", ".join(str(number) for number in mark.episodes)
         more = ", …" if mark.num_episodes > len(mark.episodes) else ""
         _pair(screen, "look at", f"{mark.what}: {mark.num_episodes:,} (episode {first}{more})")
-    _versions(about, screen)
     _tasks(about, screen)
+    _versions(about, screen)
     cameras = [
         (each.view, f"{each.width}×{each.height}", each.codec, f"{each.num_episodes:,}") for each in about.cameras
     ]
@@ -120,25 +122,39 @@ def _tell(about: Overview, screen: Screen) -> None:
 
 def _versions(about: Overview, screen: Screen) -> None:
     lines = [
-        (str(each.version), moment(each.created), f"{each.num_episodes:,}", f"{each.num_frames:,}", ", ".join(each.notes))
+        (
+            str(each.version),
+            moment(each.created),
+            f"{each.num_episodes:,}",
+            f"{each.num_frames:,}",
+            ", ".join(each.notes),
+        )
         for each in about.versions
     ]
     _table(screen, ("version", "when (UTC)", "episodes", "frames", "what changed"), lines)
 
 
 def _tasks(about: Overview, screen: Screen) -> None:
+    """The commonest, and of those below them what no episode has or what is there under another spelling."""
     lines = []
     for each in about.tasks:
         notes = [f"like {each.same_as!r}"] if each.same_as else []
         notes += ["no episode has it"] if not each.num_episodes else []
         lines.append((f"{each.num_episodes:,}", each.task or "(no instruction)", ", ".join(notes)))
     odd = [line for line in lines[SHOWN:] if line[2]]
-    _table(screen, ("episodes", "task", ""), [*lines[:SHOWN], *odd[:SHOWN]], total=len(lines))
+    if odd:
+        _pair(screen, "look at", f"{len(odd)} rare tasks, the first {odd[0][1]!r}: {odd[0][2]}")
+    _table(screen, ("episodes", "task", ""), lines)
 
 
 def _tell_episode(episode: OneEpisode, dataset: str, screen: Screen) -> None:
     screen.line(f"{dataset} · episode {episode.episode_index} · {episode.instruction or '(no instruction)'}")
-    _pair(screen, "rows", f"{episode.from_index:,} … {episode.to_index - 1:,} of frames.lance ({episode.length:,}, {episode.seconds:.1f} s)")
+    _pair(
+        screen,
+        "rows",
+        f"{episode.from_index:,} … {episode.to_index - 1:,} of frames.lance"
+        f" ({episode.length:,}, {episode.seconds:.1f} s)",
+    )
     _pair(screen, "source", f"{episode.source} · its episode {episode.source_episode}")
     _pair(screen, "content", episode.content_hash)
     if len(episode.tasks) > 1:
@@ -179,8 +195,8 @@ def _pair(screen: Screen, name: str, text: str) -> None:
     screen.line(f"  {name:<12} {text}")
 
 
-def _table(screen: Screen, titles: Sequence[str], lines: Sequence[Sequence[str]], total: int | None = None) -> None:
-    """Left-aligned words, right-aligned numbers; nothing where there are no lines."""
+def _table(screen: Screen, titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+    """The first lines, words to the left and numbers to the right; nothing where there are none."""
     from rich.table import Table
     from rich.text import Text
 
@@ -190,10 +206,9 @@ def _table(screen: Screen, titles: Sequence[str], lines: Sequence[Sequence[str]]
     for title in titles:
         is_number = title in ("version", "episodes", "frames", "rows", "size", "dims")
         drawn.add_column(title, justify="right" if is_number else "left", overflow="fold")
-    for line in lines if total is not None else lines[:SHOWN]:
+    for line in lines[:SHOWN]:
         drawn.add_row(*(Text(cell) for cell in line))
     screen.line()
     screen.show(drawn)
-    left = (len(lines) if total is None else total) - min(SHOWN, len(lines)) if total is None else total - len(lines)
-    if left > 0:
-        screen.line(f"… and {left:,} more (--json has all)")
+    if len(lines) > SHOWN:
+        screen.line(f"… and {len(lines) - SHOWN:,} more (--json has all)")
