@@ -54,14 +54,18 @@ def shared_meaning(dataset: str, episodes: Sequence[Mapping[str, Any]]) -> dict[
     """What all these rows of a data set's episodes table mean. Raises UserError LAKE-006 where they differ."""
     meanings = {text: json.loads(text) for text in dict.fromkeys(episode["meaning"] for episode in episodes)}
     first = meanings[episodes[0]["meaning"]]
-    for episode in episodes:
-        meaning = meanings[episode["meaning"]]
-        if differing := [name for name in MEANT if meaning.get(name) != first.get(name)]:
-            raise UserError(
-                "LAKE-006",
-                f"episodes of the data set do not agree on {', '.join(differing)}",
-                where=f"{dataset} · episode {episode['episode_index']} from {episode['source']}",
-                done="nothing was written",
-                next_step="keep sources that mean different things in data sets of their own",
-            )
+    differing = {
+        text: names
+        for text, meaning in meanings.items()
+        if (names := [name for name in MEANT if meaning.get(name) != first.get(name)])
+    }
+    if differing:
+        odd = next(episode for episode in episodes if episode["meaning"] in differing)
+        raise UserError(
+            "LAKE-006",
+            f"episodes of the data set do not agree on {', '.join(differing[odd['meaning']])}",
+            where=f"{dataset} · episode {odd['episode_index']} from {odd['source']}",
+            done="nothing was written",
+            next_step="keep sources that mean different things in data sets of their own",
+        )
     return first
