@@ -20,6 +20,7 @@ from data_lake.refs import SourceRef
 from data_lake.saved_views import SavedView, open_saved
 from data_lake.specs import IngestSpec
 from data_lake.version import DatasetVersion, open_version
+from data_lake.view import view_bytes
 from errors import UserError
 
 SCHEME = "lake:"
@@ -63,8 +64,9 @@ def take_head(lake: LakePath, source: SourceRef, spec: IngestSpec, out_dir: Path
         "meaning": meaning,
         "episodes": entries,
     }
-    for file, content in (("episodes.json", view), ("quarantine.json", []), ("findings.json", [])):
-        replace(out_dir / file, json.dumps(content, indent=1).encode())
+    replace(out_dir / "episodes.json", view_bytes(view))
+    for file in ("quarantine.json", "findings.json"):
+        replace(out_dir / file, b"[]")
     return Ingested(
         view=view,
         fingerprint=_identity(view),
@@ -92,7 +94,7 @@ def leave_out(done: Ingested, exclude: Collection[int], out_dir: Path) -> Ingest
     view = done.view | {"episodes": [entry for entry in entries if entry["source_episode"] not in exclude]}
     if not view["episodes"]:
         raise UserError("LAKE-209", "every episode is excluded", where="ingest.exclude", next_step="keep some")
-    replace(out_dir / "episodes.json", json.dumps(view, indent=1).encode())
+    replace(out_dir / "episodes.json", view_bytes(view))
     return changed(
         done,
         view=view,

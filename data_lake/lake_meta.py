@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,6 @@ def _column(name: str, values: list[Any]) -> pa.Array:
 
 def entry_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """The view's entry back from a row of the episodes table."""
-    keys = [name.split("/")[1] for name in row if name.startswith("videos/") and name.endswith("/chunk_index")]
     views = {
         view_name(key): {
             "video_key": key,
@@ -96,7 +96,7 @@ def entry_of(row: Mapping[str, Any]) -> dict[str, Any]:
             "from_s": row[f"videos/{key}/from_timestamp"],
             "to_s": row[f"videos/{key}/to_timestamp"],
         }
-        for key in keys
+        for key in _cameras(tuple(row))
         if row[f"videos/{key}/chunk_index"] is not None
     }
     return {
@@ -112,6 +112,11 @@ def entry_of(row: Mapping[str, Any]) -> dict[str, Any]:
         "source": row["source"],
         "extra": json.loads(row["extra"]),
     }
+
+
+@lru_cache(maxsize=16)  # asked once per row, and all rows of a table have the same columns
+def _cameras(columns: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.split("/")[1] for name in columns if name.startswith("videos/") and name.endswith("/chunk_index"))
 
 
 def stats_json(moments: Mapping[str, Moments]) -> dict[str, Any]:

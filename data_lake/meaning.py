@@ -77,15 +77,21 @@ def _said(name: str, card: SourceCard, read: ReadSpec) -> Any:
 
 def shared_meaning(dataset: str, episodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What all these rows of a data set's episodes table mean. Raises UserError LAKE-006 where they differ."""
-    meanings = [json.loads(episode["meaning"]) for episode in episodes]
-    for episode, meaning in zip(episodes, meanings, strict=True):
-        ours, theirs = meant(meaning), meant(meanings[0])
-        if differing := [name for name in (*MEANT, *MEANT_WHERE_SAID) if ours.get(name) != theirs.get(name)]:
-            raise UserError(
-                "LAKE-006",
-                f"episodes of the data set do not agree on {', '.join(differing)}",
-                where=f"{dataset} · episode {episode['episode_index']} from {episode['source']}",
-                done="nothing was written",
-                next_step="keep sources that mean different things in data sets of their own",
-            )
-    return meanings[0]
+    meanings = {text: json.loads(text) for text in dict.fromkeys(episode["meaning"] for episode in episodes)}
+    first = meanings[episodes[0]["meaning"]]
+    ours = meant(first)
+    differing: dict[str, list[str]] = {}
+    for text, meaning in meanings.items():
+        theirs = meant(meaning)
+        if names := [name for name in (*MEANT, *MEANT_WHERE_SAID) if ours.get(name) != theirs.get(name)]:
+            differing[text] = names
+    if differing:
+        odd = next(episode for episode in episodes if episode["meaning"] in differing)
+        raise UserError(
+            "LAKE-006",
+            f"episodes of the data set do not agree on {', '.join(differing[odd['meaning']])}",
+            where=f"{dataset} · episode {odd['episode_index']} from {odd['source']}",
+            done="nothing was written",
+            next_step="keep sources that mean different things in data sets of their own",
+        )
+    return first

@@ -1,8 +1,6 @@
 """How refs look in a notebook: a small table, and for a data set the first image of some episodes."""
 
-import base64
 import html
-import io
 import os
 from dataclasses import fields
 from typing import Any
@@ -33,31 +31,21 @@ def thumbnails_html(ref: DatasetRef) -> str:
     if not (lake / ref.uri).exists():
         return ""
     images = "".join(
-        f"<img alt='{html.escape(title)}' title='{html.escape(title)}' width=96 src='data:image/png;base64,{png}'> "
-        for title, png in _first_images(lake, ref)
+        f"<img alt='{html.escape(title)}' title='{html.escape(title)}' width=96 src='{uri}'> "
+        for title, uri in _first_images(lake, ref)
     )
     return f"<div>{images}</div>"
 
 
 def _first_images(lake: LakePath, ref: DatasetRef) -> list[tuple[str, str]]:
-    from data_lake.decode import frames
-    from data_lake.view import open_video, read_view
+    from data_lake.thumbnails import thumbnails
+    from data_lake.view import read_view
 
     view = read_view(lake / ref.uri)
-    videos = str(lake / "datasets" / view.dataset / "videos.lance")
+    videos = (str(lake / "datasets" / view.dataset / "videos.lance"), view.vector["videos"])
     found = []
     for episode in view.episodes[:NUM_THUMBNAILS]:
         for span in episode.spans[:1]:
-            file = open_video(videos, view.vector["videos"], span.video_key, span.chunk_index, span.file_index)
-            settings = {"from_s": span.from_s, "to_s": span.to_s, "fps": view.meaning["fps"], "wanted": [0]}
-            ((_, pixels),) = frames(file, **settings)
-            found.append((f"episode {episode.episode_index}: {episode.instruction}", _png(pixels)))
+            (uri,) = thumbnails(span, [0], videos=videos, meaning=view.meaning)
+            found.append((f"episode {episode.episode_index}: {episode.instruction}", uri))
     return found
-
-
-def _png(pixels: Any) -> str:
-    from PIL import Image
-
-    stream = io.BytesIO()
-    Image.fromarray(pixels).save(stream, "PNG")
-    return base64.b64encode(stream.getvalue()).decode()

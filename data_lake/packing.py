@@ -45,7 +45,7 @@ class Packing:
     Pattern p has the entries entries_P1[p] to entries_P1[p + 1], each a class and how many of it go into one
     row, and is used for rows_P[p] rows; first_E: where in its class the places of an entry begin. Samples of a
     class lie in runs of neighbouring ids: run u begins with id firsts_U[u] and ends before place ends_U[u],
-    counted over all classes; ids ascend inside a class. weighing: how places, which counts_C then counts, become samples.
+    counted over all classes; ids ascend inside a class. weighing: how places, then counted by counts_C, become ids.
     """
 
     capacity: int

@@ -114,12 +114,14 @@ def frames_of(rows: pa.Table, *, fps: float, episode: int, first_index: int, tas
     """Rows of the `frames` table: canonical rows with the numbers that the lake gives them."""
     count = rows.num_rows
     frame = np.arange(count, dtype=np.int64)
+    texts = rows["task"].combine_chunks().dictionary_encode()
+    numbers = pa.array([tasks[text] for text in texts.dictionary.to_pylist()], pa.int64())
     numbered = {
         "timestamp": pa.array((frame / fps).astype(np.float32)),
         "frame_index": pa.array(frame),
         "episode_index": pa.array(np.full(count, episode, np.int64)),
         "index": pa.array(first_index + frame),
-        "task_index": pa.array([tasks[text] for text in rows["task"].to_pylist()], pa.int64()),
+        "task_index": numbers.take(texts.indices),
     }
     kept = {name: rows[name] for name in rows.column_names if name != "task"}
     return pa.table({**kept, **numbered})
@@ -139,3 +141,14 @@ def features_of(frames: pa.Schema, names: dict[str, Any]) -> dict[str, Any]:
             "names": dimensions,
         }
     return features
+
+
+def dimension_names(names: Any, count: int) -> tuple[str, ...]:
+    """Names of `count` dimensions from what a feature declares: a list, a list in a list, or groups by name; ""
+    for those that have none."""
+    while isinstance(names, list | tuple) and len(names) == 1 and isinstance(names[0], list | tuple):
+        names = names[0]
+    if isinstance(names, Mapping):
+        names = [name for each in names.values() for name in (each if isinstance(each, list) else [each])]
+    known = names if isinstance(names, list | tuple) else []
+    return tuple(str(known[number]) if number < len(known) else "" for number in range(count))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from data_lake.findings import Finding, finding
-from data_lake.schema import PLACE, is_number, is_vector, vectors
+from data_lake.schema import PLACE, dimension_names, is_number, is_vector, vectors
 from data_lake.sources.episode import Episode, SourceCard
 from data_lake.sources.files import ODD
 from data_lake.statistics import Moments, Thinned
@@ -124,12 +124,8 @@ def hardly_moving(moments: Moments, q01_D: np.ndarray, q99_D: np.ndarray) -> Ite
 def dimension_name(card: SourceCard, column: str, dimension: int) -> str:
     """`action[3] (wrist_yaw)`, or without the name where the source gives none."""
     names = card.features[column].names if column in card.features else None
-    while isinstance(names, list | tuple) and len(names) == 1 and isinstance(names[0], list | tuple):
-        names = names[0]
-    if isinstance(names, Mapping):
-        names = [name for each in names.values() for name in (each if isinstance(each, list) else [each])]
-    known = isinstance(names, list | tuple) and dimension < len(names)
-    return f"{column}[{dimension}]" + (f" ({names[dimension]})" if known and names else "")
+    name = dimension_names(names, dimension + 1)[dimension]
+    return f"{column}[{dimension}]" + (f" ({name})" if name else "")
 
 
 def disagreements(name: str, stated: Mapping[str, Any], found: Moments) -> Iterator[str]:

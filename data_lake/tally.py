@@ -58,7 +58,7 @@ class Tally:
         for name, moments in sorted(self.moments.items()):
             still = np.flatnonzero(moments.max_D == moments.min_D)
             if moments.count > 1 and len(still):
-                detail = f"{len(still)} of {len(moments.min_D)} in {name} ({_ranges(still)})"
+                detail = f"{len(still)} of {len(moments.min_D)} in {name} ({ranges(still)})"
                 found.append(finding("LAKE-052", detail))
         return found
 
@@ -104,7 +104,7 @@ def add_moments(moments: dict[str, Moments], rows: pa.Table) -> None:
                 moments[name] = moments[name].merged(found) if name in moments else found
 
 
-def _ranges(numbers: np.ndarray) -> str:
-    """`0-3, 7` for 0, 1, 2, 3, 7."""
+def ranges(numbers: np.ndarray) -> str:
+    """`0-3, 7` for 0, 1, 2, 3, 7; not empty."""
     runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)

@@ -3,9 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import lance
+import pyarrow as pa
 
 from data_lake import lake_meta
 from data_lake.files import LakePath
@@ -13,15 +15,21 @@ from data_lake.tables import Manifest, dataset_root, open_table, read_manifest, 
 from errors import UserError
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class DatasetVersion:
-    """info: as in info.json. tasks: text to index. episodes: rows of the episodes table, in the order of the frames."""
+    """info, stats: as in info.json and stats.json. tasks: text to index. episode_rows: the episodes table, in the
+    order of the frames; `episodes` are the same as dicts, made when they are first asked for."""
 
     root: LakePath
     manifest: Manifest
     info: Mapping[str, Any]
+    stats: Mapping[str, Mapping[str, Any]]
     tasks: Mapping[str, int]
-    episodes: tuple[dict[str, Any], ...]
+    episode_rows: pa.Table
+
+    @cached_property
+    def episodes(self) -> tuple[dict[str, Any], ...]:
+        return tuple(self.episode_rows.to_pylist())
 
     @property
     def name(self) -> str:
@@ -57,6 +65,7 @@ def open_version(lake: LakePath, named: str) -> DatasetVersion:
         root=root,
         manifest=manifest,
         info=json.loads(meta[lake_meta.INFO]),
+        stats=json.loads(meta[lake_meta.STATS]),
         tasks=dict(zip(tasks["task"].to_pylist(), tasks["task_index"].to_pylist(), strict=True)),
-        episodes=tuple(lake_meta.read_table(meta[lake_meta.EPISODES]).to_pylist()),
+        episode_rows=lake_meta.read_table(meta[lake_meta.EPISODES]),
     )

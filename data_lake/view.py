@@ -1,6 +1,7 @@
 """A view of a lake data set: the episodes of one source snapshot at one version vector, and where their frames are."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BufferedIOBase
@@ -57,11 +58,20 @@ def read_view(folder: LakePath) -> DatasetView:
         vector=found["vector"],
         embodiment=found["embodiment"],
         meaning=found["meaning"],
-        episodes=tuple(_episode(entry) for entry in found["episodes"]),
+        episodes=tuple(episode_of(entry) for entry in found["episodes"]),
     )
 
 
-def _episode(entry: dict[str, Any]) -> ViewEpisode:
+def view_bytes(view: Mapping[str, Any]) -> bytes:
+    """episodes.json of a view: a line per episode, so that 100,000 of them are written in a second and compared by
+    line."""
+    head = json.dumps({name: value for name, value in view.items() if name != "episodes"}, indent=1)
+    lines = ",\n  ".join(json.dumps(entry) for entry in view["episodes"])
+    return f'{head[:-2]},\n "episodes": [\n  {lines}\n ]\n}}\n'.encode()
+
+
+def episode_of(entry: dict[str, Any]) -> ViewEpisode:
+    """From an entry of episodes.json."""
     return ViewEpisode(
         episode_index=entry["episode_index"],
         source_episode=entry["source_episode"],

@@ -86,17 +86,24 @@ def list_refs(
 
 @app.command()
 def show(
-    ref: Annotated[str, typer.Argument(help="stage/fingerprint, or its beginning; NAME@champion, NAME@2.")],
+    ref: Annotated[str, typer.Argument(help="stage/fingerprint, or its beginning; NAME@champion, NAME@2; a data set.")],
+    episode: Annotated[int | None, typer.Option("--episode", help="Of a data set: this episode alone.")] = None,
+    source_episode: Annotated[
+        int | None, typer.Option("--source-episode", help="The same, by the number that its source gave it.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Of a data set: write a page with pictures here.")] = None,
     lake: Lake = None,
     home: Home = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Show which data, code and settings made a ref, back to the episodes."""
-    from flows.commands.lake import show as command
+    """Show what made a ref, back to the episodes; or what a data set holds."""
+    from flows.commands.dataset import Asked
+    from flows.commands.dataset import show as command
 
-    raise typer.Exit(command(places(lake, home), ref, Screen(as_json=as_json, quiet=quiet, debug=debug)))
+    asked = Asked(episode=episode, source_episode=source_episode, html=html)
+    raise typer.Exit(command(places(lake, home), ref, asked, Screen(as_json=as_json, quiet=quiet, debug=debug)))
 
 
 @app.command()

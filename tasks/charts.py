@@ -10,6 +10,7 @@ from html import escape
 
 from markupsafe import Markup
 
+MOST_POINTS, COLOURS = 120, 8  # of a trace; of lines, which are then dashed in eight ways
 BOX_HEIGHT, ROW_HEIGHT, BOX_WIDTH, GUTTER = 40, 64, 112, 58  # pixels, of the lineage graph
 
 
@@ -80,6 +81,21 @@ def line(points: Sequence[tuple[float, float]], *, alt: str, x_unit: str, smooth
     box = 'width="100%" height="100%" viewBox="0 0 1000 1000" preserveAspectRatio="none"'
     plot = f'<svg {box}>{faint}<polyline class="strong" points="{strong}"/></svg>'
     return _framed(plot, ticks, (f"{points[0][0]:,.0f}", f"{points[-1][0]:,.0f} {x_unit}"), alt)
+
+
+def traces(rows: Sequence[Sequence[float]], *, names: Sequence[str], seconds: float, alt: str) -> Markup:
+    """A thin line per dimension of `rows` (T, D) over `seconds`; the mouse over one tells its name."""
+    places = [round(place * (len(rows) - 1) / (MOST_POINTS - 1)) for place in range(MOST_POINTS)]
+    kept = [rows[place] for place in (places if len(rows) > MOST_POINTS else range(len(rows)))]
+    ticks = scale(min(min(row) for row in kept), max(max(row) for row in kept))
+    spans = (0.0, max(1.0, len(kept) - 1.0), ticks[0], ticks[-1])
+    lines = "".join(
+        f'<polyline class="c{number % COLOURS} t{number // COLOURS % COLOURS}"'
+        f' points="{_path([*enumerate(values)], spans)}"><title>{escape(name)}</title></polyline>'
+        for number, (name, values) in enumerate(zip(names, zip(*kept, strict=True), strict=True))
+    )
+    box = 'width="100%" height="100%" viewBox="0 0 1000 1000" preserveAspectRatio="none"'
+    return _framed(f'<svg class="traces" {box}>{lines}</svg>', ticks, ("0", f"{seconds:.1f} s"), alt)
 
 
 def columns(heights: Sequence[float], *, alt: str, ends: tuple[str, str]) -> Markup:

@@ -24,27 +24,34 @@ def build_report(lake: LakePath, chain: Mapping[str, Record], *, command: str = 
     if not chain:
         raise ValueError("a report needs at least one record")
     label = list(chain.values())[-1]["label"]
+    return (
+        pages()
+        .get_template("page.html.j2")
+        .render(
+            label=label,
+            style=Markup((PAGE / "style.css").read_text()),  # noqa: S704  our own file
+            refs={stage: record["ref"] for stage, record in chain.items()},
+            verdict=verdict(chain),
+            command=command or f"./vlaloop run {label}",
+            total_s=sum(record["provenance"]["seconds"] for record in chain.values()),
+            finished=list(chain.values())[-1]["provenance"]["finished"][:16].replace("T", " "),
+            settings=identity.flat(recipe_of(chain)),
+            machine=list(chain.values())[-1]["provenance"],
+            lineage=_lineage(chain),
+            **_episodes(lake, chain),
+            **_policy(lake, chain),
+            **_evaluation(lake, chain),
+        )
+    )
+
+
+def pages() -> Environment:
+    """The templates of pages, in which no text becomes markup."""
     environment = Environment(
         loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"thousands": lambda number: f"{number:,}", "duration": duration, "percent": percent}
-    return environment.get_template(
-        "page.html.j2"
-    ).render(
-        label=label,
-        style=Markup((PAGE / "style.css").read_text()),  # noqa: S704  our own file
-        refs={stage: record["ref"] for stage, record in chain.items()},
-        verdict=verdict(chain),
-        command=command or f"./vlaloop run {label}",
-        total_s=sum(record["provenance"]["seconds"] for record in chain.values()),
-        finished=list(chain.values())[-1]["provenance"]["finished"][:16].replace("T", " "),
-        settings=identity.flat(recipe_of(chain)),
-        machine=list(chain.values())[-1]["provenance"],
-        lineage=_lineage(chain),
-        **_episodes(lake, chain),
-        **_policy(lake, chain),
-        **_evaluation(lake, chain),
-    )
+    return environment
 
 
 def verdict(chain: Mapping[str, Record]) -> dict[str, Any]:

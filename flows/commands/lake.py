@@ -34,7 +34,7 @@ def ls(where: Places, stage: str | None, screen: Screen) -> int:
         what = f"revoked: {record['revoked']['why']}" if "revoked" in record else _what(where.lake, record)
         provenance = record["provenance"]
         built = provenance["finished"][:16].replace("T", " ")
-        drawn.add_row(_short(record), record["label"], built, seconds(provenance["seconds"]), what)
+        drawn.add_row(short(record), record["label"], built, seconds(provenance["seconds"]), what)
     if found:
         screen.show(drawn)
     else:
@@ -50,7 +50,7 @@ def show(where: Places, name: str, screen: Screen) -> int:
     record = _find(where, name)
     chain = lineage(where.lake, [from_json(record["ref"])])
     wrong = damaged(where.lake, record)
-    screen.line(f"{_short(record)} · {record['label']} · {record['summary']['line']}")
+    screen.line(f"{short(record)} · {record['label']} · {record['summary']['line']}")
     provenance = record["provenance"]
     screen.line(
         f"  built {provenance['finished']} on {provenance['host']} in {seconds(provenance['seconds'])}"
@@ -62,7 +62,7 @@ def show(where: Places, name: str, screen: Screen) -> int:
         screen.line(f"  damaged: {line}")
     screen.line("made of")
     for each in chain.values():
-        screen.line(f"  {each['stage']:<12} {_short(each):<24} {each['summary']['line']}")
+        screen.line(f"  {each['stage']:<12} {short(each):<24} {each['summary']['line']}")
     screen.line("settings")
     for line in json.dumps(recipe_of(chain), indent=1).splitlines()[1:-1]:
         screen.line(f" {line}")
@@ -91,22 +91,26 @@ def gc(where: Places, grace_s: float, dry_run: bool, screen: Screen) -> int:
     return DONE
 
 
-def _find(where: Places, name: str) -> Json:
-    """By `stage/fingerprint` or a beginning of either's fingerprint, or `model@alias`, `model@version`."""
-    found = records(where.lake)
+def find_refs(lake: LakePath, name: str) -> list[Json]:
+    """Records by `stage/fingerprint` or a beginning of either's fingerprint, or `model@alias`, `model@version`."""
+    found = records(lake)
     model, at, wanted = name.partition("@")
-    fingerprint = _registered(where.lake, model, wanted) if at else name.rpartition("/")[2].rstrip("…")
+    fingerprint = _registered(lake, model, wanted) if at else name.rpartition("/")[2].rstrip("…")
     stage = "register" if at else name.rpartition("/")[0]
-    hits = [
+    return [
         each
         for each in found
         if fingerprint and each["fingerprint"].startswith(fingerprint) and stage in ("", each["stage"])
     ]
+
+
+def _find(where: Places, name: str) -> Json:
+    hits = find_refs(where.lake, name)
     if len(hits) == 1:
         return hits[0]
     if not hits:
         raise UserError("CLI-004", f"no ref {name!r} in this lake", where=str(where.lake), next_step="./vlaloop ls")
-    raise UserError("CLI-004", f"{name!r} may be any of {', '.join(_short(each) for each in hits)}")
+    raise UserError("CLI-004", f"{name!r} may be any of {', '.join(short(each) for each in hits)}")
 
 
 def _registered(lake: LakePath, model: str, wanted: str) -> str:
@@ -130,7 +134,8 @@ def _what(lake: LakePath, record: Mapping[str, Any]) -> str:
     return f"{line} · now {alias_now(lake, record['ref']['name'], record['ref']['version']) or 'without an alias'}"
 
 
-def _short(record: Mapping[str, Any]) -> str:
+def short(record: Mapping[str, Any]) -> str:
+    """`train/77c1f00d`."""
     return f"{record['stage']}/{record['fingerprint'][:8]}"
 
 

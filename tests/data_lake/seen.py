@@ -16,8 +16,10 @@ LENGTHS = (8, 12, 10)
 
 
 def ingest(source: Path, root: LakePath, spec: IngestSpec = SPEC, **options: Any) -> Ingested:
-    with tempfile.TemporaryDirectory() as out:
-        return ingest_source(source, spec, dataset_root=root, out_dir=Path(out), **options)
+    """What an ingest writes beside the lake is in `{root}-out`, or for a lake on an object store gone."""
+    with tempfile.TemporaryDirectory() as temporary:
+        out_dir = root.parent / f"{root.name}-out" if isinstance(root, Path) else Path(temporary)
+        return ingest_source(source, spec, dataset_root=root, out_dir=out_dir, **options)
 
 
 def content(root: LakePath, version: int | None = None) -> dict[str, Any]:

@@ -1,8 +1,11 @@
 """The view that ingest wrote, and the videos that it names."""
 
+import json
+from pathlib import Path
+
 import pytest
 
-from data_lake.view import Span, open_video
+from data_lake.view import Span, open_video, read_view, view_bytes
 from errors import UserError
 from tests.data_lake.conftest import CodedLake
 
@@ -33,3 +36,12 @@ def test_a_video_is_a_seekable_file(coded: CodedLake) -> None:
 def test_a_video_that_is_not_there_is_named(coded: CodedLake) -> None:
     with pytest.raises(UserError, match=r"PREP-006.*'observation.images.top', chunk 0, file 4"):
         open_video(str(coded.dataset / "videos.lance"), 1, "observation.images.top", 0, 4)
+
+
+def test_a_written_view_is_read_back_and_has_a_line_per_episode(coded: CodedLake, tmp_path: Path) -> None:
+    view = json.loads((coded.view_folder / "episodes.json").read_text())
+    (tmp_path / "episodes.json").write_bytes(view_bytes(view))
+    assert read_view(tmp_path) == coded.view
+    assert json.loads(view_bytes(view)) == view and json.loads(view_bytes(view | {"episodes": []}))["episodes"] == []
+    lines = view_bytes(view).decode().splitlines()
+    assert len([line for line in lines if '"episode_index"' in line]) == len(coded.view.episodes)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.charts import Bar, Node, bars, columns, line, lineage, scale, smoothed, thinned
+from tasks.charts import Bar, Node, bars, columns, line, lineage, scale, smoothed, thinned, traces
 
 EVIL = '</svg><script>"&'
 
@@ -95,3 +95,18 @@ def test_smoothing_keeps_a_straight_line() -> None:
 
 def test_alt_texts_reach_the_reader() -> None:
     assert re.search(r'role="img" aria-label="Success: a 1/2\."', bars([], alt="Success: a 1/2."))
+
+
+def test_traces_are_a_named_line_per_dimension() -> None:
+    drawn = parsed(traces([[0.0, 4.0], [2.0, 4.0], [4.0, 4.0]], names=["x", EVIL], seconds=1.0, alt="x"))
+    moving, still = drawn.iter("polyline")
+    assert moving.get("points") == "0.0,1000.0 500.0,500.0 1000.0,0.0"
+    assert still.get("points") == "0.0,0.0 500.0,0.0 1000.0,0.0"
+    assert [each.findtext("title") for each in (moving, still)] == ["x", EVIL]
+
+
+def test_long_traces_keep_their_ends_and_stay_light() -> None:
+    climbing = [[row / 4999] for row in range(5000)]
+    (drawn,) = parsed(traces(climbing, names=["x"], seconds=1.0, alt="x")).iter("polyline")
+    points = (drawn.get("points") or "").split()
+    assert len(points) == 120 and (points[0], points[-1]) == ("0.0,1000.0", "1000.0,0.0")
