@@ -7,16 +7,18 @@ commits the pinned fragments plus its own, so what an earlier crash or a rival l
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 
 from data_lake.files import put_if_absent, sync
+from data_lake.given_up import expired, given_up
 from data_lake.schema import FILE_FORMAT, META, VIDEOS, meta_rows
 from data_lake.shelf import Content, Shelves
 from data_lake.video import VideoIndex
@@ -31,7 +33,8 @@ COMMIT_TRIES = 200
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """One version of a data set. vector: the Lance version of each table. created: seconds since 1970."""
+    """One version of a data set. vector: the Lance version of each table. created: seconds since 1970. edit: what was
+    done to the version before and `by` whom, `{"relabel": {…}, "by": …}`; None: episodes were added."""
 
     version: int
     vector: dict[str, int]
@@ -39,6 +42,7 @@ class Manifest:
     num_frames: int
     num_videos: int
     created: float
+    edit: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,23 +67,29 @@ def manifest_path(root: Path, version: int) -> Path:
 
 
 def versions(root: Path) -> list[int]:
-    """Every version of the data set, oldest first."""
-    return sorted(int(path.stem) for path in (root / "manifests").glob("[0-9]*.json"))
+    """Every version of the data set that was not given up, oldest first."""
+    return sorted({int(path.stem) for path in (root / "manifests").glob("[0-9]*.json")} - given_up(root))
 
 
 def read_manifest(root: Path, version: int | None = None) -> Manifest | None:
     """That version's manifest, or the newest; None when there is none.
 
-    Raises UserError LAKE-074 when it is no manifest.
+    Raises UserError LAKE-074 when it is no manifest, LAKE-182 when that version was given up.
     """
     if version is None:
         known = versions(root)
         if not known:
             return None
         version = known[-1]
-    path = manifest_path(root, version)
-    if not path.is_file():
+    if not manifest_path(root, version).is_file():
         return None
+    if version in given_up(root):
+        raise expired(root, version)
+    return manifest_at(manifest_path(root, version))
+
+
+def manifest_at(path: Path) -> Manifest:
+    """Of a version that may have been given up. Raises UserError LAKE-074 when it is no manifest."""
     try:
         return Manifest(**json.loads(path.read_text()))
     except (ValueError, TypeError) as error:
@@ -91,12 +101,14 @@ RESTORE = "restore the data set from a copy, or ingest its sources into a new on
 
 
 def open_table(root: Path, manifest: Manifest, name: str) -> lance.LanceDataset:
-    """The table `name` as of `manifest`. Raises UserError LAKE-074 when that version is gone."""
+    """The table `name` as of `manifest`. Raises UserError LAKE-074 when that is gone, LAKE-182 when it was given up."""
     path = root / f"{name}.lance"
     where = f"{path} at version {manifest.vector[name]} (data set version {manifest.version})"
     try:
         table = lance.dataset(str(path), version=manifest.vector[name])
     except (ValueError, OSError) as error:
+        if manifest.version in given_up(root):
+            raise expired(root, manifest.version) from error
         raise UserError("LAKE-074", f"the table {name} cannot be opened", where=where, next_step=RESTORE) from error
     if absent := [column for column in NEEDED.get(name, ()) if column not in table.schema.names]:
         what = f"the table {name} is of another release: it has no column {absent[0]}"
@@ -111,7 +123,7 @@ def read_meta(root: Path, manifest: Manifest) -> dict[str, bytes]:
 
 
 class Writer:
-    """Appends to the newest version. `commit` gives None when another writer was first: begin again then."""
+    """Makes the version after the newest. `commit` gives None when another writer was first: begin again then."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -119,9 +131,11 @@ class Writer:
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._frames: list[FragmentMetadata] = []
-        self._shelves = Shelves(root / "videos.lance", partial(_write, root / "videos.lance"))
+        self._shelves = self.new_shelves()
         self._schema: pa.Schema | None = None
+        self._instead: dict[str, list[FragmentMetadata]] = {}
         self._places, self._numbers = self._known_videos()
+        self.num_held = self.base.num_episodes if self.base else 0
         self.num_frames = self.base.num_frames if self.base else 0
         self.num_videos = self.base.num_videos if self.base else 0
 
@@ -146,9 +160,13 @@ class Writer:
         if self._pending_bytes >= FRAGMENT_BYTES:
             self._flush_frames()
 
+    def place_of(self, key: str, digest: str) -> Place | None:
+        """Where the video of that camera and content is already."""
+        return self._places.get((key, digest))
+
     def add_video(self, key: str, content: Content, index: VideoIndex) -> Place:
         """An mp4 as it is, once per camera and content."""
-        known = self._places.get((key, index.digest))
+        known = self.place_of(key, index.digest)
         if known is not None:
             return known
         number = self._numbers.get(key, 0)
@@ -168,16 +186,39 @@ class Writer:
         self.num_videos += 1
         return place
 
+    def write_frames(self, frames: pa.Table) -> list[FragmentMetadata]:
+        """Fragments on disk that are in no version yet: `put_instead` takes them."""
+        fragments = _write(self.root / "frames.lance", frames)
+        for file in (file for fragment in fragments for file in fragment.files):
+            sync(self.root / "frames.lance/data" / file.path)
+        return fragments
+
+    def new_shelves(self) -> Shelves:
+        """To write videos that the data set has already in fragments for `put_instead`."""
+        return Shelves(self.root / "videos.lance", partial(_write, self.root / "videos.lance"))
+
+    def put_instead(self, name: str, fragments: list[FragmentMetadata]) -> None:
+        """`fragments` instead of all that the version before has of the table `name`: the same rows in the same order,
+        rewritten where they changed or lie better."""
+        self._instead[name] = fragments
+
     def _flush_frames(self) -> None:
         if self._pending:
-            fragments = _write(self.root / "frames.lance", pa.concat_tables(self._pending))
-            for file in (file for fragment in fragments for file in fragment.files):
-                sync(self.root / "frames.lance/data" / file.path)
-            self._frames += fragments
+            self._frames += self.write_frames(pa.concat_tables(self._pending))
             self._pending, self._pending_bytes = [], 0
 
-    def commit(self, meta: Mapping[str, bytes], *, num_episodes: int) -> Manifest | None:
-        """One commit per table, then the manifest. None: another writer put this version's manifest first."""
+    def commit(
+        self,
+        meta: Mapping[str, bytes],
+        *,
+        num_episodes: int,
+        edit: Mapping[str, Any] | None = None,
+        check: Callable[[Manifest], None] | None = None,
+    ) -> Manifest | None:
+        """One commit per table, then the manifest. None: another writer put this version's manifest first.
+
+        check: reads what is about to become a version, and raises where it must not.
+        """
         self._flush_frames()
         fragments = {"frames": self._frames, "videos": self._shelves.finish()}
         schema = self._schema or (open_table(self.root, self.base, "frames").schema if self.base else pa.schema([]))
@@ -193,8 +234,11 @@ class Writer:
             num_frames=self.num_frames,
             num_videos=self.num_videos,
             created=time.time(),
+            edit=edit,
         )
-        self._still_there(fragments)
+        if check is not None:
+            check(manifest)
+        self._still_there({name: [*written, *self._instead.get(name, ())] for name, written in fragments.items()})
         payload = json.dumps(asdict(manifest), indent=1).encode()
         return manifest if put_if_absent(manifest_path(self.root, manifest.version), payload) else None
 
@@ -210,10 +254,10 @@ class Writer:
     def _commit_table(self, name: str, schema: pa.Schema, fragments: list[FragmentMetadata]) -> int:
         if self.base is None:
             return _commit(self.root / f"{name}.lance", schema, fragments)
-        if not fragments:
+        if not fragments and name not in self._instead:
             return self.base.vector[name]
         table = open_table(self.root, self.base, name)
-        kept = [fragment.metadata for fragment in table.get_fragments()]
+        kept = self._instead.get(name, [fragment.metadata for fragment in table.get_fragments()])
         return _commit(self.root / f"{name}.lance", table.schema, [*kept, *fragments])
 
 
