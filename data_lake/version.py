@@ -41,13 +41,17 @@ class DatasetVersion:
         return open_table(self.root, self.manifest, name)
 
 
+def number_of(root: Path, which: str) -> int:
+    """`3`, or the version that a tag means. Raises UserError LAKE-184 for no such tag, LAKE-185 for what is none."""
+    return int(which) if which.isdecimal() else tagged(root, which)
+
+
 def open_version(lake: Path, named: str) -> DatasetVersion:
     """`NAME@3`, the version that `NAME@TAG` means, or the newest of `NAME`. Raises UserError LAKE-002 when the lake has
     none, LAKE-182 when it was given up, LAKE-184 for no such tag, LAKE-034 and LAKE-185 for what is no name."""
     name, at, which = named.partition("@")
     root = dataset_root(lake, name)
-    number = None if not at else int(which) if which.isdecimal() else tagged(root, which)
-    manifest = read_manifest(root, number)
+    manifest = read_manifest(root, number_of(root, which) if at else None)
     if manifest is None:
         what = f"data set {name!r} has no version {which}" if at else f"the lake has no data set {name!r}"
         raise UserError("LAKE-002", what, where=str(root), next_step="./vlaloop ingest PATH --dataset …")

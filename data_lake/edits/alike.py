@@ -1,4 +1,4 @@
-"""Whether data sets mean the same: columns, cameras, rate, robot and what was declared, never how it is written down."""
+"""Whether data sets mean the same: columns, cameras, rate, robot and what was declared, never how it is written."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
