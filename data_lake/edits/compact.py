@@ -10,7 +10,7 @@ import pyarrow as pa
 from blake3 import blake3
 from lance.fragment import FragmentMetadata, LanceFragment
 
-from data_lake.edits.edit import Edited, base_of, damaged, ensure_whole, repeated
+from data_lake.edits.edit import Edited, damaged, ensure_whole, repeated, version_before
 from data_lake.schema import rows_digest
 from data_lake.tables import FRAGMENT_BYTES, Manifest, Writer, dataset_root, open_table, read_meta
 from data_lake.version import DatasetVersion
@@ -27,7 +27,7 @@ def compact(lake: Path, dataset: str, *, who: str) -> Edited:
     root = dataset_root(lake, dataset)
 
     def attempt(writer: Writer) -> Edited | None:
-        version = base_of(lake, dataset, writer)
+        version = version_before(lake, dataset, writer)
         told: dict[str, Any] = {}
         for name, rewritten in (("frames", _frames), ("videos", _videos)):
             groups = _groups(version.table(name))

@@ -34,7 +34,7 @@ def repeated(root: Path, attempt: Callable[[Writer], Made | None]) -> Made:
     raise Transient(f"{TRIES} other writers changed {root.name} first")
 
 
-def base_of(lake: Path, dataset: str, writer: Writer) -> DatasetVersion:
+def version_before(lake: Path, dataset: str, writer: Writer) -> DatasetVersion:
     """The version that `writer` begins on. Raises UserError LAKE-002 when there is none yet."""
     return open_version(lake, dataset if writer.base is None else f"{dataset}@{writer.base.version}")
 

@@ -11,7 +11,7 @@ from lance.fragment import FragmentMetadata
 from data_lake import lake_meta
 from data_lake.edits.asked import Label, episodes_asked
 from data_lake.edits.contents import Contents
-from data_lake.edits.edit import Edited, base_of, ensure_whole, repeated
+from data_lake.edits.edit import Edited, ensure_whole, repeated, version_before
 from data_lake.tables import Writer, dataset_root, read_meta
 from data_lake.version import DatasetVersion
 from errors import UserError
@@ -29,7 +29,7 @@ def relabel(lake: Path, dataset: str, labels: Sequence[Label], *, who: str) -> E
     root = dataset_root(lake, dataset)
 
     def attempt(writer: Writer) -> Edited | None:
-        version = base_of(lake, dataset, writer)
+        version = version_before(lake, dataset, writer)
         wanted = _wanted(version, labels)
         changed = {number: text for number, text in wanted.items() if _says_else(version.episodes[number], text)}
         told = {"num_episodes": len(changed), "instructions": sorted(set(changed.values()))[:SHOWN]}

@@ -9,7 +9,6 @@ import pytest
 
 from data_lake import lake_meta
 from data_lake.doctor import doctor
-from data_lake.edits.alike import features_together
 from data_lake.edits.edit import Edited
 from data_lake.edits.merge import merge
 from data_lake.edits.relabel import relabel
@@ -121,19 +120,6 @@ def test_cosmetics_are_no_difference(lake: Path, tmp_path: Path) -> None:
     assert together(lake, "dressed", "left").told["num_episodes"] == 4
     features = open_version(lake, "both").info["features"]
     assert features["action"]["names"] == ["dx", "dy"], "what one says is kept"
-
-
-def test_every_field_is_kept(lake: Path) -> None:
-    version = open_version(lake, "left")
-    bare = {name: value for name, value in version.info["features"]["action"].items() if name != "names"}
-    other = type(version)(
-        root=version.root,
-        manifest=version.manifest,
-        info={**version.info, "features": {"action": {**bare, "fps": 10}}},
-        tasks={},
-        episodes=(),
-    )
-    assert features_together([other, version])["action"] == {**bare, "fps": 10, "names": ["dx", "dy"]}
 
 
 def test_real_differences_are_all_named(lake: Path, tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_bad_labels_change_nothing(lake: Path, labels: list[Any], words: str) ->
 def test_what_is_not_as_it_was_ingested_is_not_relabelled(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     version = open_version(lake, "cart")
     version.episodes[1]["content_hash"] = "0" * 64
-    monkeypatch.setattr("data_lake.edits.relabel.base_of", lambda *_: version)
+    monkeypatch.setattr("data_lake.edits.relabel.version_before", lambda *_: version)
     with pytest.raises(UserError, match="another content hash") as refused:
         again(lake, ("1", NEW))
     assert refused.value.code == "LAKE-186" and versions(lake / "datasets/cart") == [1]
