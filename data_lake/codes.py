@@ -36,8 +36,8 @@ def _lake(what: str, fix: str) -> Code:
 _COPY = "copy the file again and run the same command"
 _REBUILD = "restore the data set from a copy, or ingest its sources into a new one"
 
-# LAKE-001 … LAKE-006, LAKE-034 … -036 and most of LAKE-130 … stop a command as a whole, LAKE-154 and LAKE-155 a repair
-# (UserError); the others are about one episode or one file.
+# LAKE-001 … LAKE-006, LAKE-034 … -036, most of LAKE-130 … and LAKE-180 … stop a command as a whole, LAKE-154 and
+# LAKE-155 a repair (UserError); the others are about one episode or one file.
 CODES: dict[str, Code] = {
     "LAKE-001": _lake("no episode could be ingested", "mend what the findings name first"),
     "LAKE-002": _lake("not a source that is understood", "name a folder with meta/info.json, or give its format"),
@@ -257,4 +257,15 @@ CODES: dict[str, Code] = {
     "LAKE-213": _lake("a camera cannot be put into its slot", "set preprocess.cameras to cameras that there are"),
     "LAKE-135": _lake("Lance tables that are no data set LeRobot would open", "name the folder that holds meta/"),
     "LAKE-136": _lake("a table of the source cannot be opened", "copy the table again"),
+    "LAKE-180": _lake("data sets that do not mean the same cannot be one", "keep them apart"),
+    "LAKE-181": _lake(
+        "an episode that is asked for is not there, or its new instruction is none", "3, 1-5 or SOURCE:30"
+    ),
+    "LAKE-182": _lake("the version was given up", "name another version"),
+    "LAKE-183": _lake("the tag means another version", "say --move"),
+    "LAKE-184": _lake("the data set has no such tag", "./vlaloop tag NAME@VERSION TAG"),
+    "LAKE-185": _lake("not a name for a tag", "use letters, digits, `.`, `-` and `_`, and not digits alone"),
+    "LAKE-186": _lake("what is stored is not what was recorded", "./vlaloop doctor on the data set"),
+    "LAKE-187": _lake("a file of labels is not understood", "lines of JSON, or CSV: episode, instruction"),
+    "LAKE-188": _lake("the newest version cannot be given up", "name an older one"),
 }

@@ -21,6 +21,7 @@ from data_lake.sources.episode import Source
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 from data_lake.tables import NAME, TABLES, Manifest, dataset_root, open_table, read_manifest, read_meta
 from data_lake.tally import Tally
+from data_lake.version import number_of
 from errors import UserError
 
 BLOCK = 1 << 20
@@ -36,14 +37,15 @@ def doctor(
     deep: bool = False,
 ) -> dict[str, Any]:
     """`{source, format, version, episodes: {in, ok, quarantined}, tasks, findings}` of a folder, or of a data set
-    of `lake` by its name (or path). tasks: number of sound episodes by instruction. deep: decode every frame of
-    the source's videos. Changes nothing. Raises UserError LAKE-002 when there is no such thing."""
-    path = Path(source)
-    named = dataset_root(lake, source) if lake is not None and NAME.fullmatch(source) else None
+    of `lake` by its name (or path): the newest version, or `NAME@3`, `NAME@TAG`. tasks: number of sound episodes by
+    instruction. deep: decode every frame of the source's videos. Changes nothing. Raises UserError LAKE-002 when there
+    is no such thing."""
+    path, (name, _, which) = Path(source), source.partition("@")
+    named = dataset_root(lake, name) if lake is not None and NAME.fullmatch(name) else None
     if (path / "manifests").is_dir():
         return _of_dataset(source, path, lake)
     if not path.exists() and named is not None and (named / "manifests").is_dir():
-        return _of_dataset(source, named, lake)
+        return _of_dataset(source, named, lake, number_of(named, which) if which else None)
     try:
         held = lineage(lake) if lake is not None else {}
         return _of_source(
@@ -94,12 +96,13 @@ def _of_source(name: str, source: Source, read: ReadSpec, held: Lineage, *, work
     return _answer(name, source.card.format, source.card.version, (num_in, tasks.total()), tasks, findings)
 
 
-def _of_dataset(name: str, root: LakePath, lake: LakePath | None) -> dict[str, Any]:
-    """Tables at the newest manifest's vector; every stored byte of video is read."""
+def _of_dataset(name: str, root: LakePath, lake: LakePath | None, number: int | None = None) -> dict[str, Any]:
+    """Tables at the vector of that version's manifest, or the newest's; every stored byte of video is read."""
     try:
-        manifest = read_manifest(root)
+        manifest = read_manifest(root, number)
         if manifest is None:
-            raise UserError("LAKE-002", "a data set without a finished version", where=str(root))
+            what = "a data set without a finished version" if number is None else f"there is no version {number}"
+            raise UserError("LAKE-002", what, where=str(root))
         tables = {table: open_table(root, manifest, table) for table in TABLES}
         episodes = lake_meta.read_table(read_meta(root, manifest)[lake_meta.EPISODES]).to_pylist()
     except UserError as error:

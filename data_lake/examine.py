@@ -148,7 +148,7 @@ def _examined(episode: Episode, indices: Indices, card: SourceCard, read: ReadSp
         return Examined(episode=episode, findings=tuple(findings))
     digests = {key: index.span_digest(span.from_s, span.to_s or 0.0, card.fps) for key, (span, index) in videos.items()}
     digests |= {key: index.digest for key, (_, index) in pictures.items()}
-    content_hash = _content_hash(rows, digests, card.fps)
+    content_hash = episode_digest(rows, digests, card.fps)
     findings += tally.repeats(episode.source_episode, content_hash, digests)
     tally.add(rows)
     return Examined(
@@ -161,7 +161,8 @@ def _examined(episode: Episode, indices: Indices, card: SourceCard, read: ReadSp
     )
 
 
-def _content_hash(rows: pa.Table, digests: Mapping[str, str], fps: float) -> str:
+def episode_digest(rows: pa.Table, digests: Mapping[str, str], fps: float) -> str:
+    """What an episode is known by: SHA-256 over its canonical rows and, by camera, the digests of what was seen."""
     whole = hashlib.sha256(rows_digest(rows, fps).encode())
     for camera in sorted(digests):
         whole.update(f"\n{view_name(camera)} {digests[camera]}".encode())

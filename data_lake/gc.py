@@ -7,6 +7,7 @@ from pathlib import Path
 
 from data_lake.files import TEMPORARY, LakePath, appeared, tree
 from data_lake.files import remove as remove_path
+from data_lake.given_up import given_up
 from data_lake.lease import newest
 from data_lake.runs import runs
 from data_lake.store import RECORD, read_record
@@ -27,8 +28,9 @@ def find_garbage(lake: LakePath, *, grace_s: float, mirror: Path | None = None) 
     """What `gc` would remove: nothing younger than `grace_s` seconds by its newest file.
 
     Kept: what a record vouches for and the record, its leases and its revocation; the attempts of a slot whose
-    lease lives, or that an unfinished run touched and nobody has finished; every data set version; all files of
-    data sets while an ingest lives. mirror: of a lake on an object store; what the lake holds can be fetched again.
+    lease lives, or that an unfinished run touched and nobody has finished; every data set version that was not given
+    up, or that something needs all the same; all files of data sets while an ingest lives.
+    mirror: of a lake on an object store; what the lake holds can be fetched again.
     """
     needed = {(stage, name) for run in runs(lake) if not run.is_finished() for stage, name in run.slots()}
     found = [*_left_in_slots(lake, needed), *_left_in_datasets(lake, grace_s), *_temporary(lake)]
@@ -86,10 +88,11 @@ def _left_in_datasets(lake: LakePath, grace_s: float) -> Iterator[Garbage]:
     holders = [newest(leases) for leases in lake.glob("ingest/*/leases")]
     if not roots or any(held is not None and not held.is_gone() for held in holders):
         return
-    from data_lake.orphans import orphans  # loads Lance, which most lakes' garbage does not need
+    from data_lake.edits.forget import pins  # these load Lance, which most lakes' garbage does not need
+    from data_lake.orphans import orphans
 
     for root in roots:
-        for path in orphans(root, older_than_s=grace_s):
+        for path in orphans(root, older_than_s=grace_s, needed=given_up(root) & pins(lake, root.name).keys()):
             yield _garbage(path, "no version of the data set reaches it")
         if not isinstance(root, Path):
             yield from _unnoted(root)

@@ -24,9 +24,10 @@ from data_lake.sources import open_source
 from data_lake.sources.episode import Source, VideoSpan, view_name
 from data_lake.specs import IngestSpec
 from data_lake.statistics import Moments
-from data_lake.tables import Manifest, Writer, read_meta
+from data_lake.tables import Manifest, read_meta
 from data_lake.tally import Tally, add_moments
 from data_lake.video import VideoIndex, index_bytes
+from data_lake.writer import Writer
 from errors import Transient, UserError
 
 TRIES = 100  # of rival writers, each of which got an episode in
@@ -145,23 +146,22 @@ def _begin(root: LakePath, label: str, *, leave: bool) -> _Pass:
         meta=meta,
         info=json.loads(meta[lake_meta.INFO]),
         tasks=dict(zip(tasks["task"].to_pylist(), tasks["task_index"].to_pylist(), strict=True)),
-        ledger={(row["source_episode"], row["content_hash"]): lake_meta.entry_of(row) for row in rows},
+        ledger=lake_meta.ledger_of(rows),
     )
 
 
 def _append(done: _Pass, examined: Examined, source: Source) -> None:
-    """Into the tables, unless the ledger has this very content under this very number."""
+    """Into the tables, unless the ledger has this very content under this very number, as it is or as it came."""
     rows, episode, writer = examined.rows, examined.episode, done.writer
     assert rows is not None
-    known = done.ledger.get((episode.source_episode, examined.content_hash))
-    if known is not None:
+    if known := done.ledger.get((episode.source_episode, examined.content_hash)):
         done.entries.append(known)
         for camera, (span, index) in examined.videos.items():  # which may lie elsewhere now
             writer.add_video(camera, span.read or span.path, index)
         return
     for text in rows["task"].unique().to_pylist():
         done.tasks.setdefault(text, len(done.tasks))
-    first, number = writer.num_frames, len(done.ledger)
+    first, number = writer.num_frames, done.writer.num_held + len(done.added)
     frames = frames_of(rows, fps=source.card.fps, episode=number, first_index=first, tasks=done.tasks)
     features = features_of(frames.schema, _dotted(examined, source))
     same_kind(source, writer.root.name, done.info or {"features": done.features, "fps": source.card.fps}, features)
@@ -245,7 +245,7 @@ def _commit(done: _Pass, source: Source, spec: IngestSpec, meaning: dict[str, An
         fps=card.fps,
         robot=done.info["robot_type"] if done.info else card.robot,
         features=features,
-        num_episodes=len(done.ledger),
+        num_episodes=done.writer.num_held + len(done.added),
         num_frames=done.writer.num_frames,
         num_tasks=len(done.tasks),
         declared=done.info["vlaloop"] if done.info else {"embodiment": spec.embodiment},
@@ -256,7 +256,7 @@ def _commit(done: _Pass, source: Source, spec: IngestSpec, meaning: dict[str, An
         lake_meta.TASKS: lake_meta.parquet_bytes(lake_meta.tasks_table(done.tasks)),
         lake_meta.EPISODES: lake_meta.parquet_bytes(lake_meta.episodes_table(known, done.added, meaning)),
     }
-    return done.writer.commit(meta, num_episodes=len(done.ledger))
+    return done.writer.commit(meta, num_episodes=done.writer.num_held + len(done.added))
 
 
 def _written(

@@ -16,6 +16,7 @@ from data_lake.video import VideoIndex
 
 INFO, STATS, TASKS = "info.json", "stats.json", "tasks.parquet"
 EPISODES = "episodes/chunk-000/file-000.parquet"
+AS_IT_CAME = "came_as"  # column of the episodes table: the content hash before an edit, null where there was none
 DATA_PATH = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 FROM_PICTURES = "vlaloop.from_pictures"  # in a camera's `info`: its source has pictures, and no video
 VIDEO_PATH = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
@@ -74,16 +75,29 @@ def episodes_table(known: pa.Table | None, rows: Sequence[Mapping[str, Any]], me
     source declares of pixels and numbers."""
     columns = [episode_columns(row, meaning) for row in rows]
     names = list(dict.fromkeys(name for row in columns for name in row))
-    added = pa.table({name: _column(name, [row.get(name) for row in columns]) for name in names})
+    added = pa.table({name: column(name, [row.get(name) for row in columns]) for name in names})
     return added if known is None else pa.concat_tables([known, added], promote_options="permissive")
 
 
-def _column(name: str, values: list[Any]) -> pa.Array:
+def column(name: str, values: list[Any]) -> pa.Array:
+    """A column of the episodes table, in its type."""
     if name == "tasks":
         return pa.array(values, pa.list_(pa.string()))
-    if name in ("instruction", "source", "content_hash", "extra", "meaning"):
+    if name in ("instruction", "source", "content_hash", "extra", "meaning", AS_IT_CAME):
         return pa.array(values, pa.string())
     return pa.array(values, pa.float64() if name.endswith("timestamp") else pa.int64())
+
+
+def contents_of(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Content hashes that a row of the episodes table is known by: what it is, and what it came in as."""
+    came_as = row.get(AS_IT_CAME)
+    return (row["content_hash"], came_as) if came_as else (row["content_hash"],)
+
+
+def ledger_of(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str], dict[str, Any]]:
+    """The view's entry by source episode and content hash."""
+    known = reversed(rows)  # of two that were edited to be the same, the first
+    return {(row["source_episode"], content): entry_of(row) for row in known for content in contents_of(row)}
 
 
 def entry_of(row: Mapping[str, Any]) -> dict[str, Any]:

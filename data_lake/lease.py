@@ -11,11 +11,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from data_lake.files import LakePath, put_if_absent, read_json
 from data_lake.files import replace as replace_file
+from data_lake.objects import answering
+from errors import Transient
 
 
 class TakenOver(Exception):
@@ -104,7 +107,9 @@ class Lease:
         while not self._ended.wait(every_s):
             with self._lock:
                 if not self._ended.is_set():
-                    self._write(replace(self._holder, beat=self._holder.beat + 1))
+                    # What missing beats cost, `check` says; the next one may get through.
+                    with suppress(OSError, Transient), answering(self._folder):
+                        self._write(replace(self._holder, beat=self._holder.beat + 1))
 
     def _write(self, holder: Holder) -> None:
         self._holder = holder

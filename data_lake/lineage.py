@@ -10,7 +10,7 @@ from data_lake.tables import read_manifest, read_meta
 from errors import UserError
 
 Lineage = dict[str, list[tuple[str, int]]]
-"""Content hash to (data set, episode there)."""
+"""Content hash, of an edited episode also the one it came in with, to (data set, episode there)."""
 
 
 def lineage(lake: LakePath) -> Lineage:
@@ -22,9 +22,9 @@ def lineage(lake: LakePath) -> Lineage:
             if manifest is None:
                 continue
             episodes = lake_meta.read_table(read_meta(folder.parent, manifest)[lake_meta.EPISODES])
-            columns = (episodes["content_hash"].to_pylist(), episodes["episode_index"].to_pylist())
-            for content, number in zip(*columns, strict=True):
-                held.setdefault(content, []).append((folder.parent.name, number))
+            for row in episodes.to_pylist():
+                for content in lake_meta.contents_of(row):
+                    held.setdefault(content, []).append((folder.parent.name, row["episode_index"]))
     return held
 
 

@@ -1,31 +1,34 @@
 """Files of a lake data set that no manifest reaches: what crashed or outrun writers left in its tables."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
 import lance
 
 from data_lake.files import LakePath, tree
-from data_lake.tables import TABLES, read_manifest, versions
+from data_lake.given_up import given_up, given_up_at
+from data_lake.tables import TABLES, manifest_at, manifest_path, versions
 
 NEWEST_FIRST = 2**64 - 1  # Lance names a version's file by how far it is from this
 
 
-def orphans(root: LakePath, *, older_than_s: float) -> list[LakePath]:
+def orphans(root: LakePath, *, older_than_s: float, needed: Collection[int] = ()) -> list[LakePath]:
     """Files under the tables of `root` that no version of the data set needs and nobody wrote lately.
 
-    A living writer's files are younger than `older_than_s`, or they are taken from it.
+    needed: versions that were given up, and that somebody reads all the same. One that was given up lately is spared
+    for those who had opened it. A living writer's files are younger than `older_than_s`, or they are taken from it.
     """
     before = time.time() - older_than_s
     found: list[LakePath] = []
-    if not versions(root):  # nothing was ever finished here
+    known = {*versions(root), *needed, *(each for each in given_up(root) if given_up_at(root, each) >= before)}
+    if not known:  # nothing was ever finished here
         everything = list(tree(root))
         return everything if all(path.stat().st_mtime < before for path in everything) else []
     for name in TABLES:
         path = root / f"{name}.lance"
         if path.is_dir():
-            kept = _needed(root, path, name)
+            kept = _needed(root, path, name, known)
             found += [file for file in _files(path) if file not in kept and file.stat().st_mtime < before]
     return found
 
@@ -34,10 +37,9 @@ def _files(path: LakePath) -> Iterator[LakePath]:
     return (file for file in tree(path) if file.name != "latest_version_hint.json")
 
 
-def _needed(root: LakePath, path: LakePath, name: str) -> set[LakePath]:
-    """Data files, blobs and version files of every pinned version, and of the latest."""
-    manifests = [read_manifest(root, version) for version in versions(root)]
-    pinned = {manifest.vector[name] for manifest in manifests if manifest is not None}
+def _needed(root: LakePath, path: LakePath, name: str, known: Collection[int]) -> set[LakePath]:
+    """Data files, blobs and version files of every version in `known`, and of the table's latest."""
+    pinned = {manifest_at(manifest_path(root, version)).vector[name] for version in known}
     pinned.add(lance.dataset(str(path)).version)
     needed: set[LakePath] = set()
     for version in pinned:

@@ -33,6 +33,11 @@ class Run:
             put_if_absent(path, json.dumps(snapshot, indent=1).encode())
         return from_json(json.loads(read_bytes(path))["source"])
 
+    def source_seen(self) -> SourceRef | None:
+        """The same, of a run that has looked already."""
+        path = self.path / "snapshot.json"
+        return from_json(json.loads(path.read_text())["source"]) if path.exists() else None
+
     def touch(self, slot: Slot) -> None:
         """Note that this run needs `slot`."""
         mark = self.path / "slots" / f"{slot.stage}-{slot.fingerprint}"

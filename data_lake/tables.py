@@ -1,39 +1,31 @@
 """A lake data set: three Lance tables (frames, videos, meta) that change together, or not at all.
 
-A manifest, put if absent, pins one version of each; readers open tables only at a manifest's vector. A writer
-commits the pinned fragments plus its own, so what an earlier crash or a rival left never enters a version.
+A manifest, put if absent, pins one version of each; readers open tables only at a manifest's vector. What makes one
+is `data_lake/writer.py`.
 """
 
 import json
 import re
-import time
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from functools import partial
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import lance
-import pyarrow as pa
-from lance.fragment import FragmentMetadata, write_fragments
 
-from data_lake.files import LakePath, make_folder, put_if_absent, read_bytes, sync
+from data_lake.files import LakePath, read_bytes
+from data_lake.given_up import expired, given_up
 from data_lake.objects import answering
-from data_lake.references import References, referenced
-from data_lake.schema import FILE_FORMAT, META, VIDEOS, meta_rows
-from data_lake.shelf import Content, Shelves
-from data_lake.video import VideoIndex
-from errors import Transient, UserError
+from data_lake.schema import META, VIDEOS
+from errors import UserError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 TABLES = ("frames", "videos", "meta")
-FRAGMENT_BYTES = 64 << 20  # what a writer holds in memory before it writes a fragment
-FILES_PER_CHUNK = 1000
-COMMIT_TRIES = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
-    """One version of a data set. vector: the Lance version of each table. created: seconds since 1970."""
+    """One version of a data set. vector: the Lance version of each table. created: seconds since 1970. edit: what was
+    done to the version before and `by` whom, `{"relabel": {…}, "by": …}`; None: episodes were added."""
 
     version: int
     vector: dict[str, int]
@@ -41,14 +33,7 @@ class Manifest:
     num_frames: int
     num_videos: int
     created: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
-    """Where a video is among those of its camera, as LeRobot numbers files."""
-
-    chunk_index: int
-    file_index: int
+    edit: Mapping[str, Any] | None = None
 
 
 def dataset_root(lake: LakePath, name: str) -> LakePath:
@@ -65,23 +50,29 @@ def manifest_path(root: LakePath, version: int) -> LakePath:
 
 
 def versions(root: LakePath) -> list[int]:
-    """Every version of the data set, oldest first."""
-    return sorted(int(path.stem) for path in (root / "manifests").glob("[0-9]*.json"))
+    """Every version of the data set that was not given up, oldest first."""
+    return sorted({int(path.stem) for path in (root / "manifests").glob("[0-9]*.json")} - given_up(root))
 
 
 def read_manifest(root: LakePath, version: int | None = None) -> Manifest | None:
     """That version's manifest, or the newest; None when there is none.
 
-    Raises UserError LAKE-074 when it is no manifest.
+    Raises UserError LAKE-074 when it is no manifest, LAKE-182 when that version was given up.
     """
     if version is None:
         known = versions(root)
         if not known:
             return None
         version = known[-1]
-    path = manifest_path(root, version)
-    if not path.is_file():
+    if not manifest_path(root, version).is_file():
         return None
+    if version in given_up(root):
+        raise expired(root, version)
+    return manifest_at(manifest_path(root, version))
+
+
+def manifest_at(path: LakePath) -> Manifest:
+    """Of a version that may have been given up. Raises UserError LAKE-074 when it is no manifest."""
     try:
         return Manifest(**json.loads(read_bytes(path)))
     except (ValueError, TypeError) as error:
@@ -93,14 +84,16 @@ RESTORE = "restore the data set from a copy, or ingest its sources into a new on
 
 
 def open_table(root: LakePath, manifest: Manifest, name: str) -> lance.LanceDataset:
-    """The table `name` as of `manifest`. Raises UserError LAKE-074 when that version is gone, Transient when the store
-    does not answer."""
+    """The table `name` as of `manifest`. Raises UserError LAKE-074 when that is gone, LAKE-182 when it was given up,
+    Transient when the store does not answer."""
     path = root / f"{name}.lance"
     where = f"{path} at version {manifest.vector[name]} (data set version {manifest.version})"
     try:
         with answering(root):
             table = lance.dataset(str(path), version=manifest.vector[name])
     except (ValueError, OSError) as error:
+        if manifest.version in given_up(root):
+            raise expired(root, manifest.version) from error
         raise UserError("LAKE-074", f"the table {name} cannot be opened", where=where, next_step=RESTORE) from error
     if absent := [column for column in NEEDED.get(name, ()) if column not in table.schema.names]:
         what = f"the table {name} is of another release: it has no column {absent[0]}"
@@ -112,175 +105,3 @@ def read_meta(root: LakePath, manifest: Manifest) -> dict[str, bytes]:
     """The files of LeRobot's meta/ by their path below it."""
     table = open_table(root, manifest, "meta").to_table()
     return dict(zip(table["path"].to_pylist(), table["data"].to_pylist(), strict=True))
-
-
-class Writer:
-    """Appends to the newest version. `commit` gives None when another writer was first: begin again then.
-
-    leave: video files stay where they are and are referred to; what is no file of its own is stored all the same.
-    """
-
-    def __init__(self, root: LakePath, *, leave: bool = False) -> None:
-        self.root = root
-        self.base = read_manifest(root)
-        self._pending: list[pa.Table] = []
-        self._pending_bytes = 0
-        self._frames: list[FragmentMetadata] = []
-        self._shelves = Shelves(root / "videos.lance", partial(_write, root / "videos.lance"))
-        self._schema: pa.Schema | None = None
-        self._leave = leave
-        self._left = References(open_table(root, self.base, "videos") if self.base else None)
-        self._places, self._numbers = self._known_videos()
-        self.num_frames = self.base.num_frames if self.base else 0
-        self.num_videos = self.base.num_videos if self.base else 0
-
-    def _known_videos(self) -> tuple[dict[tuple[str, str], Place], dict[str, int]]:
-        places: dict[tuple[str, str], Place] = {}
-        numbers: dict[str, int] = {}
-        if self.base is not None:
-            columns = ["video_key", "blake3", "chunk_index", "file_index"]
-            for row in open_table(self.root, self.base, "videos").to_table(columns=columns).to_pylist():
-                place = Place(chunk_index=row["chunk_index"], file_index=row["file_index"])
-                places[row["video_key"], row["blake3"]] = place
-                number = place.chunk_index * FILES_PER_CHUNK + place.file_index + 1
-                numbers[row["video_key"]] = max(number, numbers.get(row["video_key"], 0))
-        return places, numbers
-
-    def add_frames(self, frames: pa.Table) -> None:
-        """Rows that follow all rows so far: row N of the table is absolute frame N."""
-        self._schema = frames.schema if self._schema is None else self._schema
-        self._pending.append(frames)
-        self._pending_bytes += frames.nbytes
-        self.num_frames += frames.num_rows
-        if self._pending_bytes >= FRAGMENT_BYTES:
-            self._flush_frames()
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether files that stay where they are went elsewhere, or into the lake: a version of its own."""
-        return self._left.changed
-
-    def add_video(self, key: str, content: Content, index: VideoIndex) -> Place:
-        """An mp4 as it is, once per camera and content. One that was left where it was is looked for where it is now,
-        or stored."""
-        known = self._places.get((key, index.digest))
-        number = self._numbers.get(key, 0)
-        place = known or Place(chunk_index=number // FILES_PER_CHUNK, file_index=number % FILES_PER_CHUNK)
-        row = {
-            "video_key": key,
-            **asdict(place),
-            "file_size": index.num_bytes,
-            "moov_offset": index.moov[0],
-            "moov_size": index.moov[1],
-            "kf_indices": index.keyframes,
-            "kf_positions": index.keyframe_bytes,
-            "blake3": index.digest,
-        }
-        if self._leave and isinstance(content, Path):
-            if known is None or self._left.has(row):
-                self._left.put(row, content)
-        elif self._left.take_in(row) or known is None:
-            self._shelves.put(content, row)
-        if known is None:
-            self._places[key, index.digest], self._numbers[key] = place, number + 1
-            self.num_videos += 1
-        return place
-
-    def _flush_frames(self) -> None:
-        if self._pending:
-            fragments = _write(self.root / "frames.lance", pa.concat_tables(self._pending))
-            for file in (file for fragment in fragments for file in fragment.files):
-                sync(self.root / "frames.lance/data" / file.path)
-            self._frames += fragments
-            self._pending, self._pending_bytes = [], 0
-
-    def commit(self, meta: Mapping[str, bytes], *, num_episodes: int) -> Manifest | None:
-        """One commit per table, then the manifest. None: another writer put this version's manifest first."""
-        self._flush_frames()
-        fragments = {"frames": self._frames, "videos": self._shelves.finish()}
-        fragments["videos"] += self._write_left()
-        schema = self._schema or (open_table(self.root, self.base, "frames").schema if self.base else pa.schema([]))
-        vector = {
-            "frames": self._commit_table("frames", schema, fragments["frames"]),
-            "videos": self._commit_table("videos", VIDEOS, fragments["videos"]),
-            "meta": _commit(self.root / "meta.lance", META, _write(self.root / "meta.lance", meta_rows(meta))),
-        }
-        manifest = Manifest(
-            version=self.base.version + 1 if self.base else 1,
-            vector=vector,
-            num_episodes=num_episodes,
-            num_frames=self.num_frames,
-            num_videos=self.num_videos,
-            created=time.time(),
-        )
-        self._still_there(fragments)
-        payload = json.dumps(asdict(manifest), indent=1).encode()
-        return manifest if put_if_absent(manifest_path(self.root, manifest.version), payload) else None
-
-    def _write_left(self) -> list[FragmentMetadata]:
-        folder = self.root / "videos.lance"
-        _ensure(folder, VIDEOS)
-        fragments = self._left.write(folder)
-        for file in (file for fragment in fragments for file in fragment.files):
-            sync(folder / "data" / file.path)
-        return fragments
-
-    def _still_there(self, fragments: Mapping[str, list[FragmentMetadata]]) -> None:
-        """Raises Transient when somebody cleaned this writer's files away as left by a crash."""
-        for name, written in fragments.items():
-            for fragment in written:
-                for file in fragment.files:
-                    path = self.root / f"{name}.lance/data" / file.path
-                    if not path.exists():
-                        raise Transient(f"{path} was removed while this writer worked")
-
-    def _commit_table(self, name: str, schema: pa.Schema, fragments: list[FragmentMetadata]) -> int:
-        if self.base is None:
-            return _commit(self.root / f"{name}.lance", schema, fragments)
-        if not fragments:  # nor can a reference have gone: it is written anew, or its bytes are
-            return self.base.vector[name]
-        table = open_table(self.root, self.base, name)
-        parts = table.get_fragments()
-        if name == "videos" and self._left.changed:
-            parts = [part for part in parts if not referenced(part)]
-        kept = [fragment.metadata for fragment in parts]
-        return _commit(self.root / f"{name}.lance", table.schema, [*kept, *fragments])
-
-
-def _write(path: LakePath, table: pa.Table) -> list[FragmentMetadata]:
-    """New fragments on disk that no version of the table has yet."""
-    _ensure(path, table.schema)
-    return write_fragments(table, str(path), schema=table.schema, mode="append", data_storage_version=FILE_FORMAT)
-
-
-def _exists(path: LakePath) -> bool:
-    return any((path / "_versions").glob("*.manifest"))
-
-
-def _ensure(path: LakePath, schema: pa.Schema) -> None:
-    """Create the table empty; of several that try at once, one does."""
-    if _exists(path):
-        return
-    make_folder(path.parent)
-    try:
-        lance.write_dataset(schema.empty_table(), str(path), mode="create", data_storage_version=FILE_FORMAT)
-    except OSError:  # the loser of the race may find one version there, or several
-        if not _exists(path):
-            raise
-
-
-def _commit(path: LakePath, schema: pa.Schema, fragments: Iterable[FragmentMetadata]) -> int:
-    """The version of the table that holds exactly `fragments`, in this order, whatever its latest version holds.
-
-    An Overwrite loses to any commit since the version it read, so it is repeated on the latest.
-    """
-    _ensure(path, schema)
-    operation = lance.LanceOperation.Overwrite(schema, list(fragments))
-    for _ in range(COMMIT_TRIES):
-        latest = lance.dataset(str(path)).version
-        try:
-            return lance.LanceDataset.commit(str(path), operation, read_version=latest, max_retries=0).version
-        except OSError as error:
-            if "commit conflict" not in str(error).lower():
-                raise
-    raise Transient(f"{path} changed {COMMIT_TRIES} times while this commit was tried")

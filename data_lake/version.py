@@ -10,6 +10,7 @@ import lance
 import pyarrow as pa
 
 from data_lake import lake_meta
+from data_lake.edits.tags import tagged
 from data_lake.files import LakePath
 from data_lake.tables import Manifest, dataset_root, open_table, read_manifest, read_meta
 from errors import UserError
@@ -48,16 +49,19 @@ class DatasetVersion:
         return open_table(self.root, self.manifest, name)
 
 
+def number_of(root: LakePath, which: str) -> int:
+    """`3`, or the version that a tag means. Raises UserError LAKE-184 for no such tag, LAKE-185 for what is none."""
+    return int(which) if which.isdecimal() else tagged(root, which)
+
+
 def open_version(lake: LakePath, named: str) -> DatasetVersion:
-    """`NAME@3`, or the newest version of `NAME`. Raises UserError LAKE-002 when the lake has none, LAKE-034 for
-    what is no name."""
-    name, at, number = named.partition("@")
+    """`NAME@3`, the version that `NAME@TAG` means, or the newest of `NAME`. Raises UserError LAKE-002 when the lake has
+    none, LAKE-182 when it was given up, LAKE-184 for no such tag, LAKE-034 and LAKE-185 for what is no name."""
+    name, at, which = named.partition("@")
     root = dataset_root(lake, name)
-    if at and not number.isdecimal():
-        raise UserError("LAKE-034", f"not a version: {number!r}", next_step=f"{name}@3, or {name} for the newest")
-    manifest = read_manifest(root, int(number) if at else None)
+    manifest = read_manifest(root, number_of(root, which) if at else None)
     if manifest is None:
-        what = f"data set {name!r} has no version {number}" if at else f"the lake has no data set {name!r}"
+        what = f"data set {name!r} has no version {which}" if at else f"the lake has no data set {name!r}"
         raise UserError("LAKE-002", what, where=str(root), next_step="./vlaloop ingest PATH --dataset …")
     meta = read_meta(root, manifest)
     tasks = lake_meta.read_table(meta[lake_meta.TASKS])

@@ -8,6 +8,7 @@ import typer
 
 from errors import UserError
 from flows.cli_data import app as data
+from flows.cli_edit import app as edit
 from flows.cli_views import app as saved_views
 from flows.options import AsJson, Debug, Home, Lake, Profile, Quiet, Recipe, Set
 from flows.places import places
@@ -26,6 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(data)
+app.add_typer(edit)
 app.add_typer(saved_views)
 
 

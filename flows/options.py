@@ -24,5 +24,5 @@ Read = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="ingest.read.FIELD=VALUE", help="Say what the files do not say of themselves."),
 ]
-Dataset = Annotated[str, typer.Argument(help="NAME or NAME@VERSION of a data set of the lake.")]
+Dataset = Annotated[str, typer.Argument(help="NAME, NAME@VERSION or NAME@TAG of a data set of the lake.")]
 Format = Annotated[str, typer.Option("--format", help="Format of the source; auto tells by its layout.")]

@@ -13,7 +13,15 @@ from data_lake.meaning import shared_meaning
 from data_lake.version import DatasetVersion
 from errors import UserError
 
-OURS = {"instruction", "source", "source_episode", "content_hash", "extra", "meaning"}  # columns of the lake alone
+OURS = {
+    "instruction",
+    "source",
+    "source_episode",
+    "content_hash",
+    lake_meta.AS_IT_CAME,
+    "extra",
+    "meaning",
+}  # columns of the lake alone
 
 
 def ensure_sayable(version: DatasetVersion) -> None:

@@ -14,8 +14,8 @@ from data_lake.exports.stats import VersionStats
 from data_lake.exports.videos import stored_videos
 from data_lake.findings import Finding
 from data_lake.schema import lake_name
-from data_lake.tables import FILES_PER_CHUNK
 from data_lake.version import DatasetVersion
+from data_lake.writer import FILES_PER_CHUNK
 
 DATA_BYTES = 100 << 20  # of one data file before compression, as info.json says
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from data_lake import tables
+from data_lake import writer
 from data_lake.files import lake_path
 from data_lake.ingest import ingest_source
 from data_lake.specs import IngestSpec
@@ -46,9 +46,9 @@ def main(source: Path, jobs: list[str]) -> None:
         child = os.fork()
         if child == 0:
             steps = [0 if moment is not None else int(step)]
-            tables._write = dying(tables._write, steps)
-            tables._commit = dying(tables._commit, steps)
-            tables.put_if_absent = dying(tables.put_if_absent, steps)
+            writer._write = dying(writer._write, steps)
+            writer._commit = dying(writer._commit, steps)
+            writer.put_if_absent = dying(writer.put_if_absent, steps)
             root = lake_path(copy)
             with tempfile.TemporaryDirectory() as out:
                 ingest_source(source, SPEC, dataset_root=root, out_dir=Path(out))

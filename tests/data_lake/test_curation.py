@@ -1,7 +1,11 @@
 """Choosing episodes: exactly those that SQL or numbers name, whichever numbers are asked by."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -82,15 +86,17 @@ def test_either_numbering(version: DatasetVersion) -> None:
     assert numbers(version, episodes="0-4", where="length > 8", exclude="4") == [1, 2]
 
 
+def _with(version: DatasetVersion, episodes: Sequence[dict[str, Any]]) -> DatasetVersion:
+    return replace(version, episode_rows=pa.Table.from_pylist(list(episodes)))
+
+
 def test_another_copy_of_an_excluded_recording_does_not_come_back(tmp_path: Path) -> None:
     """The source moved its episode 0 to number 3: two rows, one recording."""
     first = write_v2(tmp_path / "first", (8, 12))
     ingest(first, tmp_path / "datasets" / "cart")
     version = open_version(tmp_path, "cart")
     doubled = (*version.episodes, {**version.episodes[0], "episode_index": 2, "source_episode": 3})
-    copied = DatasetVersion(
-        root=version.root, manifest=version.manifest, info=version.info, tasks=version.tasks, episodes=doubled
-    )
+    copied = _with(version, doubled)
     assert numbers(copied) == [0, 1, 2]
     assert numbers(copied, exclude="0") == [1]
 
@@ -115,8 +121,6 @@ def test_what_a_source_says_of_its_episodes_is_a_column(version: DatasetVersion)
     """As text where its type changes, and beside a column of the lake where the name is taken."""
     extras = ('{"seed": 1, "length": "long"}', '{"seed": "two"}')
     episodes = tuple({**row, "extra": extra} for row, extra in zip(version.episodes, extras, strict=False))
-    table = episode_columns(
-        DatasetVersion(root=version.root, manifest=version.manifest, info={}, tasks={}, episodes=episodes)
-    )
+    table = episode_columns(_with(version, episodes))
     assert table["seed"].to_pylist() == ["1", "two"]
     assert table["length"].to_pylist() == [8, 12] and table["extra_length"].to_pylist() == ["long", None]

@@ -15,7 +15,8 @@ from data_lake.files import replace
 from data_lake.ingest import ingest_source
 from data_lake.schema import META
 from data_lake.specs import ReadSpec
-from data_lake.tables import _commit, _write, manifest_path, read_manifest, read_meta
+from data_lake.tables import manifest_path, read_manifest, read_meta
+from data_lake.writer import _commit, _write
 from errors import UserError
 from tests.data_lake.crashing_ingest import SPEC
 from tests.data_lake.hdf5_recordings import write_robomimic

@@ -20,8 +20,9 @@ from data_lake.preprocess import preprocess_view
 from data_lake.published import publish_lance
 from data_lake.sources.lerobot import LeRobotFolder
 from data_lake.specs import IngestSpec, ReadSpec
-from data_lake.tables import Writer, open_table, read_manifest, versions
+from data_lake.tables import open_table, read_manifest, versions
 from data_lake.version import open_version
+from data_lake.writer import Writer
 from tests.data_lake.conftest import CodedLake
 from tests.data_lake.crashing_ingest import STEPS
 from tests.data_lake.lake_fixture import request_for

@@ -14,6 +14,7 @@ import pytest
 
 from data_lake.files import replace as replace_file
 from data_lake.lease import Holder, Lease, TakenOver, acquire, lease_path, newest, start_time, this_host
+from errors import Transient
 
 SILENT = {"run_id": "r", "is_finished": lambda: False, "on_wait": lambda held: None}
 
@@ -133,6 +134,23 @@ try:
 except TakenOver:
     print("taken over", flush=True)
 """
+
+
+def test_a_beat_that_fails_is_not_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk or a store that does not answer for a moment costs a beat, not the lease."""
+    lease, told = take(tmp_path, lease_s=0.1), iter([OSError("no answer"), Transient("no answer")])
+
+    def faulty(path: Path, payload: bytes) -> None:
+        if error := next(told, None):
+            raise error
+        replace_file(path, payload)
+
+    monkeypatch.setattr("data_lake.lease.replace_file", faulty)
+    ends = time.monotonic() + 10
+    while (found := newest(tmp_path)) is None or found.beat < 3:
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+    lease.release()
 
 
 def test_sigstop_loses_the_lease_once_and_the_sleeper_learns_of_it(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ import pytest
 from data_lake.gc import find_garbage, remove
 from data_lake.lease import acquire
 from data_lake.orphans import orphans
-from data_lake.tables import Writer, read_manifest, versions
+from data_lake.tables import read_manifest, versions
 from data_lake.video import index_video
+from data_lake.writer import Writer
 from errors import Transient
 from tests.data_lake.recordings import colour, write_video
-from tests.data_lake.test_tables import append, indices, rows
+from tests.data_lake.test_writer import append, indices, rows
 
 
 def frames_in(paths: list[Path]) -> list[Path]:

@@ -172,7 +172,7 @@ def test_moved_files_are_found_where_they_are_now(root: Path, source: Path, tmp_
 @pytest.mark.parametrize(
     ("spec", "step"),
     [
-        *((spec, step) for spec in (LEFT, COPIED) for step in ("tables._commit", "tables.put_if_absent")),
+        *((spec, step) for spec in (LEFT, COPIED) for step in ("writer._commit", "writer.put_if_absent")),
         (LEFT, "references._write"),
         (COPIED, "shelf.sync"),
     ],

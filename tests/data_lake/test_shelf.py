@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from data_lake import shelf
 from data_lake.schema import VIDEOS
 from data_lake.shelf import Shelves
-from data_lake.tables import _commit, _write
+from data_lake.writer import _commit, _write
 from errors import Transient
 
 

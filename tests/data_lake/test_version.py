@@ -28,7 +28,7 @@ def test_newest_or_named(lake: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "code"), [("cart@3", "LAKE-002"), ("car", "LAKE-002"), ("cart@x", "LAKE-034"), ("../cart", "LAKE-034")]
+    ("named", "code"), [("cart@3", "LAKE-002"), ("car", "LAKE-002"), ("cart@x", "LAKE-184"), ("../cart", "LAKE-034")]
 )
 def test_no_such_version(lake: Path, named: str, code: str) -> None:
     with pytest.raises(UserError) as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from data_lake.tables import Writer
+from data_lake.writer import Writer
 
 ROWS = 2
 

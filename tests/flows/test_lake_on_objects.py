@@ -30,7 +30,7 @@ from flows.session import look_at
 from tasks import catalogue as stages
 from tasks.build import Stage, build
 from tasks.runtime import Runtime
-from tests.data_lake.test_tables import append
+from tests.data_lake.test_writer import append
 from tests.tasks.fake_stages import CountSpec
 
 

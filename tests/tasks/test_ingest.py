@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from data_lake.edits.compact import compact
+from data_lake.edits.relabel import relabel
+from data_lake.head import look_at_head
 from data_lake.refs import DatasetRef, EpisodesRef, SourceRef
 from data_lake.sources.snapshot import snapshot
 from data_lake.specs import IngestSpec, ReadSpec
@@ -116,3 +119,21 @@ def test_units_are_those_of_the_embodiment(source: SourceRef, runtime: Runtime) 
     assert refused.value.code == "LAKE-005"
     metres = replace(SPEC, ingest=replace(SPEC.ingest, read=ReadSpec(state_units=("m",) * 3, action_units=("m",) * 2)))
     assert run(source, runtime, metres).num_episodes == 3
+
+
+def test_compaction_and_a_copy_of_the_lake_rebuild_nothing(runtime: Runtime, source: SourceRef, tmp_path: Path) -> None:
+    """The slot of a loop on `lake:cart`, and the data set that stages downstream are built on, are the same."""
+    run(source, runtime)
+    more = snapshot(write_v2(tmp_path / "more", (*LENGTHS, 7)), runtime.home / "snapshots")
+    run(more, runtime)
+    before = look_at_head(runtime.lake, "lake:cart")
+    slot, ref = slot_of(runtime.lake, "ingest", 1, SPEC, (before,)), run(before, runtime)
+    assert compact(runtime.lake, "cart", who="ada").is_new
+    copied = Path(shutil.copytree(runtime.lake / "datasets", tmp_path / "other/datasets")).parent
+    for lake in (runtime.lake, copied):
+        after = look_at_head(lake, "lake:cart")
+        assert slot_of(lake, "ingest", 1, SPEC, (after,)).fingerprint == slot.fingerprint
+    there = run(look_at_head(copied, "lake:cart"), replace(runtime, lake=copied))
+    assert there.fingerprint == ref.fingerprint and (ref.version, there.version) == (2, 3)
+    assert relabel(runtime.lake, "cart", [("0", "wait")], who="ada").is_new
+    assert look_at_head(runtime.lake, "lake:cart").fingerprint != before.fingerprint
