@@ -183,6 +183,7 @@ CODES: dict[str, Code] = {
     "LAKE-073": _lake("stored video bytes differ from their recorded size or digest", _REBUILD),
     "LAKE-074": _lake("a table cannot be opened at the manifest's version", _REBUILD),
     "LAKE-075": _lake("row N of frames is not absolute frame N", _REBUILD),
+    "LAKE-076": _lake("a file of the data set is damaged", _REBUILD),
     "LAKE-110": _odd("a split is listed but has no files", "it is left out", "copy its shards beside the others"),
     "LAKE-111": _bad("the record's bytes do not match their checksum", _COPY),
     "LAKE-112": _bad("the shard cannot be read up to this record", _COPY),

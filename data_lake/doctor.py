@@ -13,13 +13,14 @@ from data_lake import lake_meta
 from data_lake.examine import examine
 from data_lake.files import LakePath
 from data_lake.findings import Finding, finding, fold
+from data_lake.integrity import damage
 from data_lake.lineage import Lineage, elsewhere, lineage
 from data_lake.meaning import meaning_of
 from data_lake.references import open_reference, referenced
 from data_lake.sources import open_source
 from data_lake.sources.episode import Source
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
-from data_lake.tables import NAME, TABLES, Manifest, dataset_root, open_table, read_manifest, read_meta
+from data_lake.tables import FOLDERS, NAME, TABLES, Manifest, dataset_root, open_table, read_manifest, read_meta
 from data_lake.tally import Tally
 from data_lake.version import number_of
 from errors import UserError
@@ -103,6 +104,8 @@ def _of_dataset(name: str, root: LakePath, lake: LakePath | None, number: int | 
         if manifest is None:
             what = "a data set without a finished version" if number is None else f"there is no version {number}"
             raise UserError("LAKE-002", what, where=str(root))
+        if found := [finding("LAKE-076", what, file=file) for file, what in damage(root, manifest.files, *FOLDERS)]:
+            return _answer(name, "lake", str(manifest.version), (manifest.num_episodes, 0), {}, found)
         tables = {table: open_table(root, manifest, table) for table in TABLES}
         episodes = lake_meta.read_table(read_meta(root, manifest)[lake_meta.EPISODES]).to_pylist()
     except UserError as error:

@@ -8,9 +8,8 @@ import lance
 
 from data_lake.files import LakePath, tree
 from data_lake.given_up import given_up, given_up_at
+from data_lake.integrity import version_file
 from data_lake.tables import TABLES, manifest_at, manifest_path, versions
-
-NEWEST_FIRST = 2**64 - 1  # Lance names a version's file by how far it is from this
 
 
 def orphans(root: LakePath, *, older_than_s: float, needed: Collection[int] = ()) -> list[LakePath]:
@@ -45,7 +44,7 @@ def _needed(root: LakePath, path: LakePath, name: str, known: Collection[int]) -
     for version in pinned:
         table = lance.dataset(str(path), version=version)
         needed |= {
-            path / "_versions" / f"{NEWEST_FIRST - version}.manifest",
+            version_file(path, version),
             path / "_versions" / f"{version}.manifest",
         }
         transaction = sorted((path / "_transactions").glob(f"{version - 1}-*.txn"))

@@ -28,7 +28,8 @@ def published_path(version: DatasetVersion) -> LakePath:
 def publish_lance(version: DatasetVersion) -> tuple[LakePath, list[Finding]]:
     """The folder of that version, made and verified when it is not there yet; and what its readers should know.
 
-    Raises UserError LAKE-130 or LAKE-006 for what LeRobot cannot say, LAKE-132 when the tables are not whole.
+    Raises UserError LAKE-130 or LAKE-006 for what LeRobot cannot say, LAKE-076 and LAKE-132 when the tables are not
+    whole.
     """
     ensure_sayable(version)
     findings = unlike_lerobot(version)
@@ -37,6 +38,7 @@ def publish_lance(version: DatasetVersion) -> tuple[LakePath, list[Finding]]:
     target = published_path(version)
     if (made := appeared(target)) is not None:
         return made, findings
+    version.ensure_intact()
     files = v3_files(version, statistics_of(version))
     with suppress(FileExistsError), appearing(target) as folder:  # another one may publish the same version first
         for name in ("frames", "videos"):

@@ -7,25 +7,29 @@ is `data_lake/writer.py`.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import lance
+from blake3 import blake3
 
 from data_lake.files import LakePath, read_bytes
 from data_lake.given_up import expired, given_up
+from data_lake.integrity import RESTORE, Digests, ensure_intact
 from data_lake.objects import answering
 from data_lake.schema import META, VIDEOS
 from errors import UserError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 TABLES = ("frames", "videos", "meta")
+FOLDERS = tuple(f"{name}.lance" for name in TABLES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
     """One version of a data set. vector: the Lance version of each table. created: seconds since 1970. edit: what was
-    done to the version before and `by` whom, `{"relabel": {…}, "by": …}`; None: episodes were added."""
+    done to the version before and `by` whom, `{"relabel": {…}, "by": …}`; None: episodes were added. files: what the
+    tables consist of."""
 
     version: int
     vector: dict[str, int]
@@ -33,7 +37,12 @@ class Manifest:
     num_frames: int
     num_videos: int
     created: float
+    files: Digests
     edit: Mapping[str, Any] | None = None
+
+    def as_bytes(self) -> bytes:
+        """The manifest's file: its fields, and their digest."""
+        return json.dumps({**asdict(self), "digest": _digest(asdict(self))}, indent=1).encode()
 
 
 def dataset_root(lake: LakePath, name: str) -> LakePath:
@@ -72,28 +81,39 @@ def read_manifest(root: LakePath, version: int | None = None) -> Manifest | None
 
 
 def manifest_at(path: LakePath) -> Manifest:
-    """Of a version that may have been given up. Raises UserError LAKE-074 when it is no manifest."""
+    """Of a version that may have been given up. Raises UserError LAKE-074 when it is no manifest, or a changed one."""
     try:
-        return Manifest(**json.loads(read_bytes(path)))
-    except (ValueError, TypeError) as error:
+        found = json.loads(read_bytes(path))
+        digest = found.pop("digest")
+        manifest = Manifest(**found)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError("LAKE-074", "not a manifest", where=str(path), next_step=RESTORE) from error
+    if digest != _digest(found):
+        raise UserError("LAKE-074", "the manifest is damaged", where=str(path), next_step=RESTORE)
+    return manifest
+
+
+def _digest(fields: Mapping[str, Any]) -> str:
+    return blake3(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 NEEDED = {"videos": VIDEOS.names, "meta": META.names}
-RESTORE = "restore the data set from a copy, or ingest its sources into a new one"
 
 
 def open_table(root: LakePath, manifest: Manifest, name: str) -> lance.LanceDataset:
-    """The table `name` as of `manifest`. Raises UserError LAKE-074 when that is gone, LAKE-182 when it was given up,
-    Transient when the store does not answer."""
+    """The table `name` as of `manifest`. Raises UserError LAKE-074 when that is gone, LAKE-076 when the list of its
+    files is damaged, LAKE-182 when it was given up, Transient when the store does not answer."""
     path = root / f"{name}.lance"
     where = f"{path} at version {manifest.vector[name]} (data set version {manifest.version})"
     try:
         with answering(root):
+            ensure_intact(root, manifest.files, f"{name}.lance/_versions")  # Lance panics on some changed bytes
             table = lance.dataset(str(path), version=manifest.vector[name])
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, UserError) as error:
         if manifest.version in given_up(root):
             raise expired(root, manifest.version) from error
+        if isinstance(error, UserError):
+            raise
         raise UserError("LAKE-074", f"the table {name} cannot be opened", where=where, next_step=RESTORE) from error
     if absent := [column for column in NEEDED.get(name, ()) if column not in table.schema.names]:
         what = f"the table {name} is of another release: it has no column {absent[0]}"
@@ -102,6 +122,7 @@ def open_table(root: LakePath, manifest: Manifest, name: str) -> lance.LanceData
 
 
 def read_meta(root: LakePath, manifest: Manifest) -> dict[str, bytes]:
-    """The files of LeRobot's meta/ by their path below it."""
+    """The files of LeRobot's meta/ by their path below it. Raises UserError as `ensure_intact` and `open_table`."""
+    ensure_intact(root, manifest.files, "meta.lance")
     table = open_table(root, manifest, "meta").to_table()
     return dict(zip(table["path"].to_pylist(), table["data"].to_pylist(), strict=True))

@@ -12,7 +12,8 @@ import pyarrow as pa
 from data_lake import lake_meta
 from data_lake.edits.tags import tagged
 from data_lake.files import LakePath
-from data_lake.tables import Manifest, dataset_root, open_table, read_manifest, read_meta
+from data_lake.integrity import ensure_intact
+from data_lake.tables import FOLDERS, Manifest, dataset_root, open_table, read_manifest, read_meta
 from errors import UserError
 
 
@@ -47,6 +48,10 @@ class DatasetVersion:
 
     def table(self, name: str) -> lance.LanceDataset:
         return open_table(self.root, self.manifest, name)
+
+    def ensure_intact(self) -> None:
+        """Before its rows are copied elsewhere. Raises UserError LAKE-076 naming a file that is not what it was."""
+        ensure_intact(self.root, self.manifest.files, *FOLDERS)
 
 
 def number_of(root: LakePath, which: str) -> int:

@@ -3,7 +3,6 @@
 A writer commits the pinned fragments plus its own, so what an earlier crash or a rival left never enters a version.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 
 from data_lake.files import LakePath, make_folder, put_if_absent, sync
+from data_lake.integrity import digests
 from data_lake.references import References, referenced
 from data_lake.schema import FILE_FORMAT, META, VIDEOS, meta_rows
 from data_lake.shelf import Content, Shelves
@@ -163,13 +163,14 @@ class Writer:
             num_frames=self.num_frames,
             num_videos=self.num_videos,
             created=time.time(),
+            files=digests(self.root, vector, self.base.files if self.base else {}),
             edit=edit,
         )
         if check is not None:
             check(manifest)
         self._still_there({name: [*written, *self._instead.get(name, ())] for name, written in fragments.items()})
-        payload = json.dumps(asdict(manifest), indent=1).encode()
-        return manifest if put_if_absent(manifest_path(self.root, manifest.version), payload) else None
+        path = manifest_path(self.root, manifest.version)
+        return manifest if put_if_absent(path, manifest.as_bytes()) else None
 
     def _write_left(self) -> list[FragmentMetadata]:
         folder = self.root / "videos.lance"

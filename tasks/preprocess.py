@@ -3,11 +3,13 @@
 from dataclasses import asdict
 
 from data_lake.held_out import write_recordings
+from data_lake.integrity import ensure_intact
 from data_lake.preprocess import preprocess_view
 from data_lake.refs import DatasetRef, PreprocessedRef
 from data_lake.request import ModelFunctions, Request
 from data_lake.slots import in_slots
 from data_lake.store import Attempt
+from data_lake.tables import FOLDERS, dataset_root, read_manifest
 from data_lake.view import read_view
 from lookup import lookup
 from model_core.embodiments import EMBODIMENTS, layout_of
@@ -24,7 +26,13 @@ FUNCTIONS = ModelFunctions(
 
 
 def preprocess(spec: PreprocessStage, dataset: DatasetRef, *, out: Attempt, runtime: Runtime) -> PreprocessedRef:
-    """Samples of every sample_stride-th frame, images as the policy sees them, statistics of training episodes."""
+    """Samples of every sample_stride-th frame, images as the policy sees them, statistics of training episodes.
+
+    Raises UserError LAKE-076 for damaged tables: nothing is trained on them.
+    """
+    root = dataset_root(runtime.lake, dataset.dataset)
+    if (manifest := read_manifest(root, dataset.version)) is not None:
+        ensure_intact(root, manifest.files, *FOLDERS)
     view = in_slots(read_view(runtime.path(dataset.uri)), spec.preprocess.cameras)
     inputs = asdict(spec.policy.inputs) | {"views": list(spec.policy.inputs.views)}
     request = Request(
@@ -41,7 +49,7 @@ def preprocess(spec: PreprocessStage, dataset: DatasetRef, *, out: Attempt, runt
         out.check()
         runtime.report(Progress(done=done, total=total, unit="episodes"))
 
-    made = preprocess_view(view, runtime.lake / "datasets" / dataset.dataset, request, out.path, report)
+    made = preprocess_view(view, root, request, out.path, report)
     write_recordings(runtime.path(dataset.uri), spec.preprocess.heldout_episodes, out.path)
     marked = [f"{count} {name.replace('_', ' ')}" for name, count in made.marks.items() if count]
     runtime.report(

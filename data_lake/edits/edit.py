@@ -36,8 +36,11 @@ def repeated(root: LakePath, attempt: Callable[[Writer], Made | None]) -> Made:
 
 
 def version_before(lake: LakePath, dataset: str, writer: Writer) -> DatasetVersion:
-    """The version that `writer` begins on. Raises UserError LAKE-002 when there is none yet."""
-    return open_version(lake, dataset if writer.base is None else f"{dataset}@{writer.base.version}")
+    """The version that `writer` begins on. Raises UserError LAKE-002 when there is none yet, LAKE-076
+    when one of its files is damaged."""
+    version = open_version(lake, dataset if writer.base is None else f"{dataset}@{writer.base.version}")
+    version.ensure_intact()
+    return version
 
 
 def ensure_whole(root: LakePath, episodes: Sequence[Mapping[str, Any]], *, stored: bool) -> Callable[[Manifest], None]:

@@ -43,11 +43,13 @@ class _Pass:
 def merge(lake: LakePath, names: Sequence[str], into: str, *, who: str) -> Edited:
     """Append the episodes of the data sets `names` (`NAME`, `NAME@3`, `NAME@tag`) to the data set `into`, new or not.
 
-    Raises UserError LAKE-002 without one of them, LAKE-180 where they differ in meaning, LAKE-186 when a stored video
-    is not what was recorded.
+    Raises UserError LAKE-002 without one of them, LAKE-076 for a damaged file, LAKE-180 where they differ in
+    meaning, LAKE-186 when a stored video is not what was recorded.
     """
     root = dataset_root(lake, into)
     sources = [open_version(lake, name) for name in names]
+    for source in sources:
+        source.ensure_intact()
 
     def attempt(writer: Writer) -> Edited | None:
         base = open_version(lake, f"{into}@{writer.base.version}") if writer.base else None

@@ -21,13 +21,14 @@ UNUSED = "LAKE-145"
 def publish_folder(version: DatasetVersion, target: Path, form: str) -> list[Finding]:
     """Write `target` in a form of FORMS; what its readers should know is given back.
 
-    Raises UserError NAME-001 for an unknown form, LAKE-133 when something is there, LAKE-130, LAKE-006 and LAKE-132
-    as `publish_lance`.
+    Raises UserError NAME-001 for an unknown form, LAKE-133 when something is there, LAKE-130, LAKE-006, LAKE-076 and
+    LAKE-132 as `publish_lance`.
     """
     write = lookup(FORMS, form, "form of a folder")
     if target.exists():
         raise _taken(target)
     ensure_sayable(version)
+    version.ensure_intact()
     findings = unlike_lerobot(version)
     try:
         with appearing(target) as folder:

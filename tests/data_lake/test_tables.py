@@ -16,7 +16,7 @@ def test_a_version_that_is_gone_is_named(tmp_path: Path) -> None:
     append(tmp_path, 1)
     manifest = read_manifest(tmp_path)
     assert manifest is not None
-    gone = Manifest(version=1, vector={"frames": 99}, num_episodes=1, num_frames=1, num_videos=0, created=0.0)
+    gone = Manifest(version=1, vector={"frames": 99}, num_episodes=1, num_frames=1, num_videos=0, created=0.0, files={})
     with pytest.raises(UserError) as error:
         open_table(tmp_path, gone, "frames")
     assert error.value.code == "LAKE-074" and "version 99" in error.value.where
