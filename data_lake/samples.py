@@ -45,6 +45,12 @@ class Batch:
     cu_prefix: np.ndarray
     cu_suffix: np.ndarray
 
+    @property
+    def num_bytes(self) -> int:
+        """Memory of its arrays, of which pictures are nearly all."""
+        parts = (self.images, self.text_tokens, self.proprio, self.actions, self.action_mask)
+        return sum(part.nbytes for part in parts)
+
 
 def view_column(view: str) -> str:
     """The column of samples.lance that holds this view (Lance allows no dot in a name)."""
