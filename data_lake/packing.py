@@ -7,14 +7,17 @@ is the same for any number of ranks and resuming is one integer.
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from data_lake.patterns import Pattern, plan
 from data_lake.permutation import Permutations, derive_key
+from data_lake.spans import in_spans, phases, spread_rows, turns
+from data_lake.specs import SpanShuffle
 from errors import UserError
 
 
@@ -43,7 +46,7 @@ class Packing:
     Pattern p has the entries entries_P1[p] to entries_P1[p + 1], each a class and how many of it go into one
     row, and is used for rows_P[p] rows; first_E: where in its class the places of an entry begin. Samples of a
     class lie in runs of neighbouring ids: run u begins with id firsts_U[u] and ends before place ends_U[u],
-    counted over all classes; ids ascend inside a class.
+    counted over all classes; ids ascend inside a class. shuffle: as PackSpec says.
     """
 
     capacity: int
@@ -57,6 +60,7 @@ class Packing:
     rows_P: np.ndarray
     firsts_U: np.ndarray
     ends_U: np.ndarray
+    shuffle: Literal["uniform"] | SpanShuffle = "uniform"
 
     @property
     def num_rows(self) -> int:
@@ -97,30 +101,53 @@ class Packing:
         epochs_R, places_R = np.divmod(np.arange(step * rows_per_step, (step + 1) * rows_per_step), self.num_rows)
         parts = []
         for epoch in range(epochs_R[0], epochs_R[-1] + 1):
-            order = Permutations(
-                sizes_C=np.array([self.num_rows]), names_C=np.zeros(1, int), key=derive_key(seed, epoch, "rows")
-            )
             here_R = places_R[epochs_R == epoch]
-            parts.append(self._members(seed, epoch, order.forward(np.zeros_like(here_R), here_R)))
+            if self.shuffle == "uniform":
+                parts.append(self._uniform(seed, epoch, here_R))
+            else:
+                parts.append(self._spans(seed, epoch, int(here_R[0]), int(here_R[-1]) + 1, self.shuffle))
         ids_N, lengths_N, sizes_R = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return ids_N, lengths_N, np.cumsum(sizes_R)
 
-    def _members(self, seed: int, epoch: int, rows_R: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _uniform(self, seed: int, epoch: int, places_R: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ids and lengths of the samples in some rows of an epoch, and how many each row has: the patterns say how
         many of each class, permutations which ones."""
+        key, sizes = derive_key(seed, epoch, "rows"), np.array([self.num_rows])
+        order = Permutations(sizes_C=sizes, names_C=np.zeros(1, int), key=key)
+        rows_R = order.forward(np.zeros_like(places_R), places_R)
         ends_P = np.cumsum(self.rows_P)
         patterns_R = np.searchsorted(ends_P, rows_R, side="right")
         uses_R = rows_R - (ends_P - self.rows_P)[patterns_R]
-        row_F, entry_F = _expand(self.entries_P1[patterns_R], np.diff(self.entries_P1)[patterns_R])
-        number_F, class_F = self.number_E[entry_F], self.class_E[entry_F]
-        from_F = self.first_E[entry_F] + uses_R[row_F] * number_F
-        of_N, place_N = _expand(from_F, number_F)
-        class_N = class_F[of_N]
+        row_F, entry_F = self._entries(patterns_R)
+        number_F = self.number_E[entry_F]
+        of_N, place_N = _expand(self.first_E[entry_F] + uses_R[row_F] * number_F, number_F)
+        class_N = self.class_E[entry_F][of_N]
         shuffles = Permutations(sizes_C=self.counts_C, names_C=self.lengths_C, key=derive_key(seed, epoch, "classes"))
+        return self._found(class_N, shuffles.forward(class_N, place_N), row_F, number_F, len(places_R))
+
+    def _spans(
+        self, seed: int, epoch: int, first: int, last: int, spans: SpanShuffle
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As `_uniform`, of rows [first, last) of an epoch in the order of spans."""
+        patterns_R, before_P = spread_rows(self.rows_P, phases(seed, epoch, len(self.rows_P)), first, last)
+        row_F, entry_F = self._entries(patterns_R)
+        number_F = self.number_E[entry_F]
+        class_N = np.repeat(self.class_E[entry_F], number_F)
+        met_E = self.number_E * np.repeat(before_P, np.diff(self.entries_P1))
+        met_C = np.bincount(self.class_E, weights=met_E, minlength=len(self.counts_C)).astype(np.int64)
+        place_N = in_spans(class_N, turns(class_N, met_C), self.counts_C, self.lengths_C, spans, (seed, epoch))
+        return self._found(class_N, place_N, row_F, number_F, last - first)
+
+    def _entries(self, patterns_R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The entries of each row's pattern: which row, which entry (F,)."""
+        return _expand(self.entries_P1[patterns_R], np.diff(self.entries_P1)[patterns_R])
+
+    def _found(
+        self, class_N: np.ndarray, place_N: np.ndarray, row_F: np.ndarray, number_F: np.ndarray, num_rows: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         starts_C = np.cumsum(self.counts_C) - self.counts_C
-        ids_N = self._ids(starts_C[class_N] + shuffles.forward(class_N, place_N))
-        sizes_R = np.bincount(row_F, weights=number_F, minlength=len(rows_R)).astype(np.int64)
-        return ids_N, self.lengths_C[class_N], sizes_R
+        sizes_R = np.bincount(row_F, weights=number_F, minlength=num_rows).astype(np.int64)
+        return self._ids(starts_C[class_N] + place_N), self.lengths_C[class_N], sizes_R
 
     def _ids(self, places_N: np.ndarray) -> np.ndarray:
         """The samples at these places, counted over all classes."""
@@ -163,7 +190,7 @@ class Packing:
             {"rows": rows, "members": members_E[start:end]}
             for (start, end), rows in zip(pairwise(self.entries_P1), self.rows_P.tolist(), strict=True)
         ]
-        return {
+        return ({} if self.shuffle == "uniform" else {"shuffle": asdict(self.shuffle)}) | {
             "tokens_per_row": self.capacity,
             "tokens_per_view": self.tokens.tokens_per_view,
             "state_tokens": self.tokens.state_tokens,
@@ -186,7 +213,8 @@ class Packing:
         )
         patterns = [(tuple((c, n) for c, n in p["members"]), p["rows"]) for p in described["patterns"]]
         lengths, counts = (np.array(described[name], np.int64) for name in ("lengths", "counts"))
-        return _packing(described["tokens_per_row"], tokens, lengths, counts, patterns, runs)
+        shuffle = SpanShuffle(**described["shuffle"]) if "shuffle" in described else "uniform"
+        return replace(_packing(described["tokens_per_row"], tokens, lengths, counts, patterns, runs), shuffle=shuffle)
 
 
 def _packing(

@@ -92,7 +92,19 @@ class PreprocessSpec(Spec):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SpanShuffle(Spec):
+    """Samples of one length are met in spans of `length` neighbours; every `window` of them is shuffled.
+
+    Cheaper to read where neighbours lie in one file: a window of a few batches meets each key frame once.
+    """
+
+    length: int
+    window: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PackSpec(Spec):
-    """tokens_per_row: capacity of a packed row."""
+    """tokens_per_row: capacity of a packed row. shuffle: who comes when; `uniform` is independent of all neighbours."""
 
     tokens_per_row: int
+    shuffle: Literal["uniform"] | SpanShuffle = field(default="uniform", metadata=NEUTRAL)

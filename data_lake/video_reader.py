@@ -185,9 +185,7 @@ class VideoReader:
 def _run(row: int, packets: Packets, first: int, last: int, members: tuple[tuple[int, int], ...]) -> Run:
     offsets = packets.offset_N[first : last + 1]
     offset, end = int(offsets.min()), int((offsets + packets.size_N[first : last + 1]).max())
-    return Run(
-        row=row, packets=packets, first=first, last=last, offset=offset, length=end - offset, members=members
-    )
+    return Run(row=row, packets=packets, first=first, last=last, offset=offset, length=end - offset, members=members)
 
 
 def _shares(work: Sequence[tuple[Run, bytes]], number: int) -> Iterable[Sequence[tuple[Run, bytes]]]:

@@ -1,5 +1,7 @@
 """The pack stage: which samples share a row of the token budget, as patterns on the histogram of lengths."""
 
+from dataclasses import replace
+
 import lance
 import numpy as np
 
@@ -30,6 +32,7 @@ def pack(spec: PackStage, preprocessed: PreprocessedRef, *, out: Attempt, runtim
     )
     ids = np.flatnonzero(table["split"].to_numpy() == 0)
     packing = pack_samples(ids, lengths[ids], capacity=spec.pack.tokens_per_row, tokens=tokens)
+    packing = replace(packing, shuffle=spec.pack.shuffle)
     packing.save(out.path)
     runtime.report(_summary(packing))
     return PackedRef(

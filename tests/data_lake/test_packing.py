@@ -157,6 +157,16 @@ def test_pack_mates_are_not_neighbours_in_the_data() -> None:
     assert abs(together - expected) < 5 * np.sqrt(expected)
 
 
+def test_who_shares_a_row_is_uniform() -> None:
+    """χ² over 600 epochs: how often sample 0 shares its row of 6 with each of 59 others, 600 * 5 / 59 expected."""
+    packing, met = packed([10] * 60, capacity=60), np.zeros(60)
+    for epoch in range(600):
+        rows = np.stack(packing.rows(5, epoch, packing.num_rows))
+        met[rows[(rows == 0).any(axis=1)][0]] += 1
+    expected = 600 * 5 / 59
+    assert ((met[1:] - expected) ** 2 / expected).sum() < 103  # 58 degrees of freedom: exceeded once in 4,000
+
+
 def test_fill_by_row() -> None:
     """8 + 2 fills a row of 10, the 7 stays alone."""
     packing = packed([8, 2, 7], capacity=10)
