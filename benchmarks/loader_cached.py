@@ -16,11 +16,10 @@ from data_lake.preprocess import preprocess_view
 from data_lake.request import Request
 from data_lake.samples import Batch, SampleTable
 from data_lake.view import read_view
+from lookup import lookup
 from model_core.embodiments import EMBODIMENTS, layout_of
 from model_core.specs import InputSpec
 from tasks.preprocess import FUNCTIONS
-
-from lookup import lookup
 
 
 class CachedTier:

@@ -42,14 +42,18 @@ class Ahead(Generic[T]):
         ahead: deque[Future[T]] = deque()
         try:
             while True:
-                ahead.extend(pool.submit(self.make, key) for key in islice(left, self.in_flight - len(ahead)))
+                self._submit(pool, ahead, left)
                 if not ahead:
                     return
                 value = self._take(ahead.popleft())
-                ahead.extend(pool.submit(self.make, key) for key in islice(left, self.in_flight - len(ahead)))
+                self._submit(pool, ahead, left)
                 yield value
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def _submit(self, pool: ThreadPoolExecutor, ahead: deque[Future[T]], left: Iterator[int]) -> None:
+        room = max(0, self.in_flight - len(ahead))  # less than none after values have grown
+        ahead.extend(pool.submit(self.make, key) for key in islice(left, room))
 
     def _take(self, due: Future[T]) -> T:
         started = time.perf_counter()

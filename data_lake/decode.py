@@ -124,3 +124,15 @@ def frames(
                 if position == len(wanted):
                     return
         raise _missing(wanted[position:], from_s, fps, where)
+
+
+def upright_rgb(image: np.ndarray, colour_order: str, image_orientation: str) -> np.ndarray:
+    """(H, W, 3) as declared to upright RGB: `bgr` swaps the channels, `upside_down` is turned by 180 degrees,
+    `flipped` has its last line on top (OpenGL's origin, as robosuite records)."""
+    if colour_order == "bgr":
+        image = image[:, :, ::-1]
+    if image_orientation == "upside_down":
+        image = image[::-1, ::-1]
+    elif image_orientation == "flipped":
+        image = image[::-1]
+    return np.ascontiguousarray(image)

@@ -67,7 +67,7 @@ class FrameReader:
 
     def batch(self, indices: Sequence[int] | np.ndarray) -> Frames:
         """The frames at these absolute indices. Raises UserError LOAD-010 for an index outside, LOAD-011 for a camera
-        that an episode lacks, DECODE-… for videos that do not hold what they should."""
+        that an episode lacks, LOAD-012 for pictures of another size than declared, DECODE-… for videos that do not hold what they should."""
         index_N = np.asarray(indices, np.int64)
         if index_N.size and (index_N.min() < 0 or index_N.max() >= len(self)):
             raise UserError("LOAD-010", f"no such frame: {index_N.max()} of {len(self)}", where=self.version.name)
@@ -113,12 +113,19 @@ class FrameReader:
 
     def _images(self, index_N: np.ndarray, episode_N: np.ndarray) -> dict[str, np.ndarray]:
         """By camera (N, Y, X, 3); all cameras in one read."""
+        places = [self._places.of_camera(camera, index_N, episode_N, self.version) for camera in self.cameras]
         shapes = [self.version.info["features"][camera]["shape"] for camera in self.cameras]
         images = [np.empty((len(index_N), *shape), np.uint8) for shape in shapes]
-        places = [self._places.of_camera(camera, index_N, episode_N, self.version) for camera in self.cameras]
 
         def put(member: int, image: np.ndarray) -> None:
             camera, place = divmod(member, len(index_N))
+            if image.shape != images[camera].shape[1:]:
+                raise UserError(
+                    "LOAD-012",
+                    f"a picture of {image.shape[1]} x {image.shape[0]} where info.json says {shapes[camera]}",
+                    where=f"{self.version.name} · frame {index_N[place]} · {self.cameras[camera]}",
+                    next_step="check the data set with `./vlaloop doctor`",
+                )
             images[camera][place] = image
 
         if places:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from data_lake.view import DatasetView
 from errors import UserError
@@ -32,7 +32,8 @@ class ModelFunctions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """What to make. inputs: the policy's InputSpec as a dict. layout: the embodiment as a dict.
+    """What to make. inputs: the policy's InputSpec as a dict. layout: the embodiment as a dict. images: as in
+    PreprocessSpec.
 
     workers, image_bytes (prepared images held at a time) change how, never what.
     """
@@ -42,6 +43,7 @@ class Request:
     inputs: dict[str, Any]
     layout: dict[str, Any]
     functions: ModelFunctions
+    images: Literal["decoded", "video"] = "decoded"
     workers: int = 1
     image_bytes: int = IMAGE_BYTES
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from data_lake.packing import TokenCount
+from data_lake.video_tier import VideoTier, video_columns
 from errors import UserError
 
 CACHED_STEP_BYTES = 256 * 2**20  # action rows up to this size are kept in memory
@@ -73,6 +74,7 @@ class SampleTable:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.card: dict[str, Any] = json.loads((folder / "card.json").read_text())
+        self._video = VideoTier(folder, self.card) if "video" in self.card else None
         self._samples: lance.LanceDataset | None = None
         self._steps: lance.LanceDataset | None = None
         self._cached_actions: np.ndarray | None = None
@@ -107,11 +109,11 @@ class SampleTable:
     def batch(self, step: int, rows: Sequence[np.ndarray], tokens: TokenCount) -> Batch:
         """The samples of these rows (ids of each), in this order. `tokens` says how long prefix and suffix are."""
         ids = np.concatenate([*rows, np.empty(0, np.int64)]).astype(np.int64)
-        columns = ["first_step", "num_steps", "proprio", "text_tokens", *map(view_column, self.views)]
+        columns = ["first_step", "num_steps", "proprio", "text_tokens", *self._image_columns()]
         table = self._take(self.samples, ids, columns)
         text = table["text_tokens"].combine_chunks()
         text_lengths = text.value_lengths().to_numpy(zero_copy_only=False).astype(np.int32)
-        images, image_sample, image_view = self._images(table)
+        images, image_sample, image_view = self._video.images(table) if self._video else self._images(table)
         first_N, left_N = table["first_step"].to_numpy(), table["num_steps"].to_numpy()
         actions, mask = self._chunks(first_N, left_N, tokens.action_horizon)
         num_views = np.bincount(image_sample, minlength=len(ids))
@@ -132,6 +134,11 @@ class SampleTable:
             cu_prefix=_running(prefix_lengths),
             cu_suffix=_running(np.full(len(ids), tokens.action_horizon)),
         )
+
+    def _image_columns(self) -> list[str]:
+        if self._video:
+            return [name for view in self.views for name in video_columns(view)]
+        return [view_column(view) for view in self.views]
 
     def _take(self, table: lance.LanceDataset, ids: np.ndarray, columns: list[str]) -> pa.Table:
         """Rows in the order of `ids`: asked for once each and ascending, which Lance reads fastest."""

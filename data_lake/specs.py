@@ -85,10 +85,12 @@ class IngestSpec(Spec):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreprocessSpec(Spec):
     """sample_stride: a sample starts at every n-th frame. heldout_episodes: source episodes kept from
-    training and statistics, used for open-loop errors."""
+    training and statistics, used for open-loop errors. images: `decoded` stores pictures as the policy sees
+    them; `video` stores none and decodes them as samples are read: little disk, much more work in training."""
 
     sample_stride: int = 1
     heldout_episodes: tuple[int, ...] = ()
+    images: Literal["decoded", "video"] = field(default="decoded", metadata=NEUTRAL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

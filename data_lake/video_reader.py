@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from threading import Lock
 from typing import Any
 
@@ -93,7 +94,7 @@ class VideoReader:
     def read(self, rows_M: np.ndarray, seconds_M: np.ndarray, fps: float, put: Put) -> None:
         """Call `put` once with the picture of each m: the one shown at seconds_M[m] of the mp4 in row rows_M[m], less
         than half a frame away. Raises UserError DECODE-001 … -004."""
-        runs = self._runs(np.asarray(rows_M), np.asarray(seconds_M, np.float64), fps)
+        runs = self.runs(rows_M, seconds_M, fps)
         if not runs:
             return
         spans = [(run.row, run.offset, run.length) for run in runs]
@@ -114,8 +115,9 @@ class VideoReader:
             self._pool.shutdown()
         self._drop()
 
-    def _runs(self, rows_M: np.ndarray, seconds_M: np.ndarray, fps: float) -> list[Run]:
-        """What must be decoded: of each mp4, from a key packet to the last picture wanted before the next one."""
+    def runs(self, rows_M: np.ndarray, seconds_M: np.ndarray, fps: float) -> list[Run]:
+        """What must be decoded: of each mp4, from a key packet to the last picture wanted before the next one.
+        Reads no pictures. Raises UserError DECODE-001 … -004."""
         runs = []
         order = np.lexsort((seconds_M, rows_M))
         for members in np.split(order, np.flatnonzero(np.diff(rows_M[order])) + 1) if len(order) else []:
@@ -193,4 +195,4 @@ def _shares(work: Sequence[tuple[Run, bytes]], number: int) -> Iterable[Sequence
     ends = np.cumsum([run.last - run.first + 1 for run, _ in work])
     cuts = np.searchsorted(ends, np.arange(1, number) * ends[-1] / number)
     bounds = np.unique([0, *cuts.tolist(), len(work)])
-    return (work[start:end] for start, end in zip(bounds, bounds[1:], strict=False))
+    return (work[start:end] for start, end in pairwise(bounds))

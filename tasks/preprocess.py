@@ -31,6 +31,7 @@ def preprocess(spec: PreprocessStage, dataset: DatasetRef, *, out: Attempt, runt
         inputs=inputs,
         layout=layout_of(lookup(EMBODIMENTS, view.embodiment, "embodiment")),
         functions=FUNCTIONS,
+        images=spec.preprocess.images,
         workers=runtime.workers,
     )
 
