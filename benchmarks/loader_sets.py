@@ -1,4 +1,4 @@
-"""Recordings as LeRobot writes them (AV1, a key frame at every second one, two cameras), in the sizes `bench loader` needs.
+"""Recordings as LeRobot writes them (AV1, a key frame at every second one, two cameras), for `bench loader`.
 
 The small one was written by LeRobot. A large one takes its pairs of packets in other orders, so that gigabytes are
 written in seconds and cost as much to decode.
@@ -9,6 +9,7 @@ import os
 import shutil
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import av
@@ -104,8 +105,7 @@ def _pairs(path: Path) -> tuple[Path, list[tuple[bytes, bytes]]]:
     """The file itself, and its key packets that a dependent one follows, each with that one."""
     with av.open(path) as container:
         found = [(bytes(p), p.is_keyframe) for p in container.demux(video=0) if p.pts is not None]
-    pairs = zip(found, found[1:], strict=False)
-    return path, [(one, other) for (one, key), (other, again) in pairs if key and not again]
+    return path, [(one, other) for (one, key), (other, again) in pairwise(found) if key and not again]
 
 
 def _write_video(path: Path, template: Path, packets: list[bytes]) -> None:

@@ -67,7 +67,7 @@ class FrameReader:
 
     def batch(self, indices: Sequence[int] | np.ndarray) -> Frames:
         """The frames at these absolute indices. Raises UserError LOAD-010 for an index outside, LOAD-011 for a camera
-        that an episode lacks, LOAD-012 for pictures of another size than declared, DECODE-… for videos that do not hold what they should."""
+        that an episode lacks, LOAD-012 for pictures of another size than declared, DECODE-… for broken videos."""
         index_N = np.asarray(indices, np.int64)
         if index_N.size and (index_N.min() < 0 or index_N.max() >= len(self)):
             raise UserError("LOAD-010", f"no such frame: {index_N.max()} of {len(self)}", where=self.version.name)

@@ -81,11 +81,12 @@ class VideoTier:
         self.inputs, self.video = card["inputs"], card["video"]
         self._reader = VideoReader(str((folder / self.video["videos"]).resolve()), self.video["version"])
 
-    def images(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Prepared (I, S, S, 3) pixels with the sample and the slot of each, ordered by sample, then by slot."""
+    def images(self, table: pa.Table, back_N: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Prepared (I, S, S, 3) pixels with the sample and the slot of each, ordered by sample, then by slot; sample n
+        is row back_N[n] of `table`."""
         places = [[table[name] for name in video_columns(view)] for view in self.inputs["views"]]
         rows_NV, at_NV = (
-            np.stack([column.fill_null(-1).to_numpy() for column in columns], axis=1)
+            np.stack([column.fill_null(-1).to_numpy() for column in columns], axis=1)[back_N]
             for columns in zip(*places, strict=True)
         )
         image_sample, image_view = np.nonzero(rows_NV >= 0)

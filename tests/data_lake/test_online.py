@@ -1,5 +1,6 @@
-"""Packing a stream: each sample once, no row too long, little held back, and nearly as full as with everything known."""
+"""Packing a stream: each sample once, no row too long, little held back, rows nearly as full as can be."""
 
+from collections.abc import Iterator
 from itertools import count
 
 import numpy as np
@@ -25,11 +26,11 @@ def test_no_more_than_the_window_is_held_back(lengths: list[int], window: int) -
     """When a row comes out, those that went in but did not come out are fewer than the window."""
     taken, given_out = 0, 0
 
-    def arriving() -> "list[tuple[int, int]]":
+    def arriving() -> Iterator[tuple[int, int]]:
         nonlocal taken
         for pair in enumerate(lengths):
             taken += 1
-            yield pair  # type: ignore[misc]
+            yield pair
 
     for row in pack_stream(arriving(), capacity=40, window=window):
         given_out += len(row)
