@@ -131,7 +131,9 @@ def _video(
     with ExitStack() as stack:
         contenders: dict[str, Callable[[], dict[str, Any]]] = {"vlaloop": lambda: ours.read(order)}
         hashes = {"vlaloop": ours.hash(order)}
-        for reader, workers in ((r, w) for r, all_w in settings.items() for w in all_w if python is not None):
+        for reader, workers in ((r, w) for r, each in settings.items() for w in each):
+            if python is None:
+                break
             peer = stack.enter_context(Peer(python, SCRIPT))
             root = sets.lance if reader == "lancedb" else sets.lerobot
             peer.ask(act="open", reader=reader, root=str(root), horizon=HORIZON, workers=workers)

@@ -150,8 +150,10 @@ class _Places:
         row_E, from_E = {}, {}
         for camera in cameras:
             place = f"videos/{camera}"
-            keys = [(camera, e.get(f"{place}/chunk_index"), e.get(f"{place}/file_index")) for e in version.episodes]
-            row_E[camera] = np.array([rows.get(key, -1) for key in keys])  # pyright: ignore[reportArgumentType]
+            keys: list[Any] = [
+                (camera, e.get(f"{place}/chunk_index"), e.get(f"{place}/file_index")) for e in version.episodes
+            ]
+            row_E[camera] = np.array([rows.get(key, -1) for key in keys])
             starts = [e.get(f"{place}/from_timestamp") for e in version.episodes]
             from_E[camera] = np.array([np.nan if start is None else start for start in starts])
         return cls(

@@ -190,7 +190,8 @@ class Packing:
             {"rows": rows, "members": members_E[start:end]}
             for (start, end), rows in zip(pairwise(self.entries_P1), self.rows_P.tolist(), strict=True)
         ]
-        return ({} if self.shuffle == "uniform" else {"shuffle": asdict(self.shuffle)}) | {
+        return {
+            **({} if self.shuffle == "uniform" else {"shuffle": asdict(self.shuffle)}),
             "tokens_per_row": self.capacity,
             "tokens_per_view": self.tokens.tokens_per_view,
             "state_tokens": self.tokens.state_tokens,

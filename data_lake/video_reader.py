@@ -145,7 +145,10 @@ class VideoReader:
             if known is not None:
                 self._known.move_to_end(row)
                 return known
-        with self.table.take_blobs(COLUMN, indices=[row])[0] as file:
+        file = self.table.take_blobs(COLUMN, indices=[row])[0]
+        if file is None:
+            raise self._broken(row, "its row has no content")
+        with file:
             made = index_packets(file, self._where(row))
         with self._lock:
             if row not in self._known:

@@ -19,10 +19,6 @@ from torch.utils.data import DataLoader
 from torchcodec.decoders import VideoDecoder
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
-from model_core.transforms import prepare_view  # noqa: E402  (numpy alone)
-
-torch.set_num_threads(1)
 
 
 class Bare:
@@ -73,6 +69,7 @@ class Reader:
 
     def __init__(self, reader: str, root: str, horizon: int, workers: int) -> None:
         self.data = opened(reader, root, horizon)
+        self.by_batch = reader != "lerobot"  # it has items alone
         self.wanted = Batches()
         self.loader = (
             DataLoader(
@@ -91,9 +88,8 @@ class Reader:
         if self.loader is not None:
             yield from self.loader
             return
-        together = getattr(self.data, "__getitems__", None)
         for batch in self.wanted:
-            yield together(batch) if together else [self.data[index] for index in batch]
+            yield self.data.__getitems__(batch) if self.by_batch else [self.data[index] for index in batch]
 
     def read(self, indices: Sequence[int], batch: int) -> dict[str, Any]:
         self.wanted.now = [list(indices[k : k + batch]) for k in range(0, len(indices), batch)]
@@ -119,6 +115,8 @@ class Reader:
 
 
 def digest(item: dict[str, Any], image_size: int) -> bytes:
+    from model_core.transforms import prepare_view  # numpy alone; `main` says where it is
+
     whole = hashlib.sha256()
     for key in sorted(item):
         value = item[key]
@@ -139,6 +137,8 @@ def _rss_mib() -> float:
 
 
 def main() -> None:
+    sys.path.insert(0, str(ROOT))
+    torch.set_num_threads(1)
     reader: Reader | None = None
     for line in sys.stdin:
         order = json.loads(line)
