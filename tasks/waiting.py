@@ -1,25 +1,27 @@
 """Whether a training run was held up by its input, and what would change that."""
 
 import json
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 INPUT_BOUND = 0.05  # share of the time of steps spent waiting for samples
+WORTH_S = 5.0  # less than this in a whole run is nobody's concern
 
 
-def input_wait(lines: Sequence[dict[str, Any]]) -> float:
-    """Mean share of a step's time that waited for samples, the first step left out, which always waits; 0 where
-    nothing was measured."""
-    waits = [line["input_wait"] for line in lines[1:] if line["input_wait"] is not None]
-    return statistics.fmean(waits) if waits else 0.0
+def waited(lines: Sequence[dict[str, Any]]) -> tuple[float, float]:
+    """(seconds that steps waited for samples, share of their time), the first step left out, which always waits;
+    (0, 0) where nothing was measured."""
+    known = [line for line in lines[1:] if line["input_wait"] is not None]
+    steps_s = [line["num_samples"] / line["samples_per_s"] for line in known]
+    waited_s = sum(line["input_wait"] * step_s for line, step_s in zip(known, steps_s, strict=True))
+    return waited_s, waited_s / sum(steps_s) if steps_s else 0.0
 
 
 def input_bound(lines: Sequence[dict[str, Any]], preprocessed: Path, packed: Path) -> str:
-    """One line that says so and what to change, or "" when at most INPUT_BOUND was waited."""
-    share = input_wait(lines)
-    if share <= INPUT_BOUND:
+    """One line that says so and what to change, or "" when at most INPUT_BOUND, or WORTH_S, was waited."""
+    waited_s, share = waited(lines)
+    if share <= INPUT_BOUND or waited_s <= WORTH_S:
         return ""
     advice = []
     if "video" in json.loads((preprocessed / "card.json").read_text()):
