@@ -5,7 +5,6 @@ thousand files of one recorder need as many decoders as there are threads.
 """
 
 import contextlib
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
@@ -14,6 +13,7 @@ from typing import BinaryIO
 
 import av
 import numpy as np
+from av.video.reformatter import VideoReformatter
 
 from data_lake.decode import opened_video
 
@@ -30,7 +30,7 @@ class Codec:
     pix_fmt: str | None
     colours: tuple[int, int, int, int]
 
-    def decoder(self) -> av.VideoCodecContext:
+    def context(self) -> av.VideoCodecContext:
         """A decoder in one thread: parallel are the runs, not the frames inside of one."""
         context = av.CodecContext.create(self.name, "r")
         assert isinstance(context, av.VideoCodecContext)
@@ -109,6 +109,15 @@ def index_packets(file: BinaryIO | BufferedIOBase, where: str) -> Packets:
     )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Decoder:
+    """context decodes packets of `codec`; converter makes RGB of its frames and remembers how."""
+
+    codec: Codec
+    context: av.VideoCodecContext
+    converter: VideoReformatter
+
+
 class Decoders:
     """Lends decoders by codec parameters. At most `limit` wait for the next borrower; the longest unused one goes.
 
@@ -118,7 +127,7 @@ class Decoders:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.num_opened = 0
-        self._idle: OrderedDict[int, tuple[Codec, av.VideoCodecContext]] = OrderedDict()
+        self._idle: list[Decoder] = []  # the longest unused one first
         self._lock = Lock()
 
     @property
@@ -126,18 +135,19 @@ class Decoders:
         return len(self._idle)
 
     @contextlib.contextmanager
-    def lend(self, codec: Codec) -> Iterator[av.VideoCodecContext]:
+    def lend(self, codec: Codec) -> Iterator[Decoder]:
         """A decoder as if freshly made. One that fails is not lent again."""
         with self._lock:
-            fitting = next((key for key, (known, _) in reversed(self._idle.items()) if known == codec), None)
-            context = self._idle.pop(fitting)[1] if fitting is not None else None
-            self.num_opened += context is None
-        context = context or codec.decoder()
-        yield context
+            decoder = next((idle for idle in reversed(self._idle) if idle.codec == codec), None)
+            if decoder is not None:
+                self._idle.remove(decoder)
+            else:
+                self.num_opened += 1
+        decoder = decoder or Decoder(codec=codec, context=codec.context(), converter=VideoReformatter())
+        yield decoder
         with self._lock:
-            self._idle[id(context)] = codec, context
-            while len(self._idle) > self.limit:
-                self._idle.popitem(last=False)
+            self._idle.append(decoder)
+            del self._idle[: -self.limit]
 
 
 def decode_run(

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from threading import Lock
 from typing import Any
 
 import av
 import lance
 import numpy as np
-from av.video.reformatter import VideoReformatter
 
 from data_lake.decode import rgb
 from data_lake.packets import Decoders, Packets, decode_run, index_packets
@@ -48,10 +47,9 @@ class Run:
     def cut(self, content: bytes) -> Iterator[tuple[int, bytes]]:
         """(ticks, packet) of each packet out of the bytes of the run."""
         inside = slice(self.first, self.last + 1)
-        starts, sizes = self.packets.offset_N[inside] - self.offset, self.packets.size_N[inside]
-        for ticks, start, size in zip(
-            self.packets.ticks_N[inside].tolist(), starts.tolist(), sizes.tolist(), strict=True
-        ):
+        packets = self.packets
+        starts, sizes = packets.offset_N[inside] - self.offset, packets.size_N[inside]
+        for ticks, start, size in zip(packets.ticks_N[inside].tolist(), starts.tolist(), sizes.tolist(), strict=True):
             yield ticks, content[start : start + size]
 
 
@@ -98,9 +96,9 @@ class VideoReader:
         if not runs:
             return
         spans = [(run.row, run.offset, run.length) for run in runs]
-        found = self.table.read_blob_ranges(COLUMN, spans, selector="indices")
-        content = [data or b"" for _, _, data in found]
-        shares = list(_shares(list(zip(runs, content, strict=True)), self.threads * SHARES if self.threads > 1 else 1))
+        content = [data or b"" for _, _, data in self.table.read_blob_ranges(COLUMN, spans, selector="indices")]
+        work = list(zip(runs, content, strict=True))
+        shares = list(_shares(work, self.threads * SHARES if self.threads > 1 else 1))
         if len(shares) == 1:
             self._decode(put, shares[0])
             return
@@ -139,7 +137,7 @@ class VideoReader:
         return runs
 
     def _packets(self, row: int) -> Packets:
-        """The table of packets of the mp4 in this row, kept while there is room."""
+        """The table of packets of the mp4 in this row, kept while there is room; the file is closed again."""
         with self._lock:
             known = self._known.get(row)
             if known is not None:
@@ -162,21 +160,23 @@ class VideoReader:
         return f"{self.uri} at version {self.version}, row {row}"
 
     def _decode(self, put: Put, share: Sequence[tuple[Run, bytes]]) -> None:
-        converter = VideoReformatter()
-        for run, content in share:
-            ticks, wanted = run.packets.ticks_N, dict[int, list[int]]()
-            for member, packet in run.members:
-                wanted.setdefault(int(ticks[packet]), []).append(member)
+        """Decode runs, those of one mp4 by one decoder."""
+        for row, group in groupby(share, lambda work: work[0].row):
+            runs = list(group)
+            packets, wanted = runs[0][0].packets, dict[int, list[int]]()
             try:
-                with self.decoders.lend(run.packets.codec) as context:
-                    for at, frame in decode_run(context, list(run.cut(content)), list(wanted)):
-                        image = rgb(frame, converter)
-                        for member in wanted.pop(at):
-                            put(member, image)
+                with self.decoders.lend(packets.codec) as decoder:
+                    for run, content in runs:
+                        for member, packet in run.members:
+                            wanted.setdefault(int(packets.ticks_N[packet]), []).append(member)
+                        for at, frame in decode_run(decoder.context, list(run.cut(content)), list(wanted)):
+                            image = rgb(frame, decoder.converter)
+                            for member in wanted.pop(at):
+                                put(member, image)
+                        if wanted:
+                            raise self._broken(row, "the decoder gave no frame for a packet")
             except (av.FFmpegError, EOFError) as error:
-                raise self._broken(run.row, str(error)) from error
-            if wanted:
-                raise self._broken(run.row, "the decoder gave no frame for a packet")
+                raise self._broken(row, str(error)) from error
 
     def _broken(self, row: int, told: str) -> UserError:
         return UserError(
@@ -188,8 +188,8 @@ class VideoReader:
 
 
 def _run(row: int, packets: Packets, first: int, last: int, members: tuple[tuple[int, int], ...]) -> Run:
-    offsets = packets.offset_N[first : last + 1]
-    offset, end = int(offsets.min()), int((offsets + packets.size_N[first : last + 1]).max())
+    offsets, sizes = packets.offset_N[first : last + 1], packets.size_N[first : last + 1]
+    offset, end = int(offsets.min()), int((offsets + sizes).max())
     return Run(row=row, packets=packets, first=first, last=last, offset=offset, length=end - offset, members=members)
 
 

@@ -45,9 +45,9 @@ def at_random(content: bytes, order: Sequence[int]) -> list[np.ndarray]:
             (int(packets.ticks_N[p]), content[packets.offset_N[p] : packets.offset_N[p] + packets.size_N[p]])
             for p in range(first, last + 1)
         ]
-        with decoders.lend(packets.codec) as context:
-            ((_, frame),) = decode_run(context, run, [int(packets.ticks_N[last])])
-            found.append(rgb(frame, av.video.reformatter.VideoReformatter()))
+        with decoders.lend(packets.codec) as decoder:
+            ((_, frame),) = decode_run(decoder.context, run, [int(packets.ticks_N[last])])
+            found.append(rgb(frame, decoder.converter))
     assert decoders.num_opened == 1
     return found
 
@@ -76,7 +76,7 @@ def test_reordered_packets_and_fragments(options: dict[str, str]) -> None:
 def test_the_table_is_what_demuxing_says(codec: str) -> None:
     content = mp4(moving(12), 20, codec)
     packets = index_packets(io.BytesIO(content), "here")
-    with av.open(io.BytesIO(content)) as container:
+    with av.open(io.BytesIO(content), mode="r") as container:
         told = [(p.pts, p.pos, p.size, p.is_keyframe) for p in container.demux(video=0) if p.pts is not None]
     table = zip(packets.ticks_N, packets.offset_N, packets.size_N, packets.key_N, strict=True)
     assert [tuple(row) for row in table] == told
@@ -95,8 +95,8 @@ def test_what_is_no_video_is_said() -> None:
 def test_a_broken_packet_gives_no_picture_of_another() -> None:
     content = mp4(moving(5), 20, "libsvtav1")
     packets = index_packets(io.BytesIO(content), "here")
-    with pytest.raises(av.FFmpegError), Decoders(1).lend(packets.codec) as context:
-        list(decode_run(context, [(0, b"\x12\x00" + b"\xff" * 60)], [0]))
+    with pytest.raises(av.FFmpegError), Decoders(1).lend(packets.codec) as decoder:
+        list(decode_run(decoder.context, [(0, b"\x12\x00" + b"\xff" * 60)], [0]))
 
 
 def test_decoders_wait_for_their_codec_and_no_more_than_the_limit_do() -> None:
@@ -106,8 +106,8 @@ def test_decoders_wait_for_their_codec_and_no_more_than_the_limit_do() -> None:
         for size in (16, 32, 64)
     ]
     for codec in codecs:
-        with decoders.lend(codec) as context:
-            assert context.height == codec.size[1]
+        with decoders.lend(codec) as decoder:
+            assert decoder.context.height == codec.size[1]
     assert (decoders.num_opened, decoders.num_idle) == (3, 2)
     with decoders.lend(codecs[2]) as one, decoders.lend(codecs[2]) as other:
         assert one is not other
