@@ -12,6 +12,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 
+from data_lake.pixels import fresh_pixels
 from data_lake.schema import lake_name, vectors
 from data_lake.version import DatasetVersion
 from data_lake.video_reader import VideoReader
@@ -115,7 +116,7 @@ class FrameReader:
         """By camera (N, Y, X, 3); all cameras in one read."""
         places = [self._places.of_camera(camera, index_N, episode_N, self.version) for camera in self.cameras]
         shapes = [self.version.info["features"][camera]["shape"] for camera in self.cameras]
-        images = [np.empty((len(index_N), *shape), np.uint8) for shape in shapes]
+        images = [fresh_pixels(len(index_N), *shape) for shape in shapes]
 
         def put(member: int, image: np.ndarray) -> None:
             camera, place = divmod(member, len(index_N))

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from data_lake.packing import TokenCount
+from data_lake.pixels import fresh_pixels
 from data_lake.video_tier import VideoTier, video_columns
 from errors import UserError
 
@@ -157,7 +158,7 @@ class SampleTable:
         present_UV = np.stack([column.is_valid().to_numpy(zero_copy_only=False) for column in columns], axis=1)
         present_NV, before_UV = present_UV[back_N], np.cumsum(present_UV, axis=0) - present_UV
         image_sample, image_view = np.nonzero(present_NV)
-        images = np.empty((len(image_sample), size, size, 3), np.uint8)
+        images = fresh_pixels(len(image_sample), size, size, 3)
         for slot, column in enumerate(columns):
             found = column.drop_null()
             if len(found) * size * size * 3 != found.total_values_length:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from data_lake.decode import upright_rgb
+from data_lake.pixels import fresh_pixels
 from data_lake.request import Request
 from data_lake.video_reader import VideoReader
 from data_lake.view import DatasetView, ViewEpisode
@@ -91,7 +92,7 @@ class VideoTier:
         )
         image_sample, image_view = np.nonzero(rows_NV >= 0)
         size = self.inputs["image_size"]
-        images = np.empty((len(image_sample), size, size, 3), np.uint8)
+        images = fresh_pixels(len(image_sample), size, size, 3)
         prepare = lookup({}, self.video["prepare"], "function")
 
         def put(place: int, image: np.ndarray) -> None:
