@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.packing import CAPACITY, TOKENS
 from benchmarks.reporting import Target, result, spread
-from data_lake.packing import pack_runs
+from data_lake.pack import pack_runs
 from flows.places import ROOT
 
 NUM_EPISODES = 3_000_000

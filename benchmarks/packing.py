@@ -16,7 +16,8 @@ import numpy as np
 from benchmarks.peer import MAKE_IT, Peer, peers_python
 from benchmarks.reporting import Target, result, spread
 from data_lake.balance import assign
-from data_lake.packing import Packing, TokenCount, pack_samples
+from data_lake.pack import pack_samples
+from data_lake.packing import Packing, TokenCount
 
 NUM_SAMPLES = 1_000_000
 CAPACITY = 4096

@@ -32,10 +32,10 @@ def write_recordings(folder: Path, num_episodes: int, episode_bytes: int) -> Pat
         _write_video(video, template, [pool[place] for place in random.integers(0, POOL, length)])
         rows = folder / f"data/chunk-000/episode_{episode:06d}.parquet"
         rows.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(_rows(random, episode, length), rows)
+        pq.write_table(recorded_rows(random, episode, length, FPS), rows)
         lines.append({"episode_index": episode, "tasks": ["move"], "length": length})
     template.unlink()
-    _write_meta(folder, lines, length)
+    write_meta(folder, lines, length, FPS, {CAMERA: (HEIGHT, WIDTH)})
     return folder
 
 
@@ -68,13 +68,14 @@ def _write_video(path: Path, template: Path, packets: list[bytes]) -> None:
             container.mux(packet)
 
 
-def _rows(random: np.random.Generator, episode: int, length: int) -> pa.Table:
+def recorded_rows(random: np.random.Generator, episode: int, length: int, fps: int) -> pa.Table:
+    """Rows of one episode, as many as its frames: state and action are noise."""
     frame = np.arange(length)
     return pa.table(
         {
             "observation.state": list(random.standard_normal((length, STATE_DIM)).astype(np.float32)),
             "action": list(random.standard_normal((length, ACTION_DIM)).astype(np.float32)),
-            "timestamp": (frame / FPS).astype(np.float32),
+            "timestamp": (frame / fps).astype(np.float32),
             "frame_index": frame,
             "episode_index": np.full(length, episode),
             "index": episode * length + frame,
@@ -83,12 +84,16 @@ def _rows(random: np.random.Generator, episode: int, length: int) -> pa.Table:
     )
 
 
-def _write_meta(folder: Path, lines: list[dict[str, object]], length: int) -> None:
+def write_meta(
+    folder: Path, lines: list[dict[str, object]], length: int, fps: int, cameras: dict[str, tuple[int, int]]
+) -> None:
+    """meta/ of a v2.1 folder; cameras: height and width of each."""
     vectors = {"observation.state": STATE_DIM, "action": ACTION_DIM}
     features: dict[str, object] = {
         name: {"dtype": "float32", "shape": [dims], "names": None} for name, dims in vectors.items()
     }
-    features[CAMERA] = {"dtype": "video", "shape": [HEIGHT, WIDTH, 3], "names": ["height", "width", "channels"]}
+    for camera, size in cameras.items():
+        features[camera] = {"dtype": "video", "shape": [*size, 3], "names": ["height", "width", "channels"]}
     numbers = ("frame_index", "episode_index", "index", "task_index")
     features |= {name: {"dtype": "int64", "shape": [1], "names": None} for name in numbers}
     features["timestamp"] = {"dtype": "float32", "shape": [1], "names": None}
@@ -98,10 +103,10 @@ def _write_meta(folder: Path, lines: list[dict[str, object]], length: int) -> No
         "total_episodes": len(lines),
         "total_frames": len(lines) * length,
         "total_tasks": 1,
-        "total_videos": len(lines),
+        "total_videos": len(lines) * len(cameras),
         "total_chunks": 1,
         "chunks_size": 1000,
-        "fps": FPS,
+        "fps": fps,
         "splits": {"train": f"0:{len(lines)}"},
         "data_path": "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet",
         "video_path": "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4",

@@ -21,7 +21,7 @@ RATE_FIX = "check the declared fps and timestamps with `./vlaloop doctor PATH`"
 
 
 @contextlib.contextmanager
-def _video(file: BinaryIO | BufferedIOBase, where: str) -> Iterator[tuple[InputContainer, av.VideoStream]]:
+def opened_video(file: BinaryIO | BufferedIOBase, where: str) -> Iterator[tuple[InputContainer, av.VideoStream]]:
     """The container and its first video stream; FFmpeg's own failures come out as one clear error."""
     try:
         with av.open(file, mode="r") as container:
@@ -66,7 +66,7 @@ def _stamped(
             return
 
 
-def _rgb(frame: av.VideoFrame, converter: VideoReformatter) -> np.ndarray:
+def rgb(frame: av.VideoFrame, converter: VideoReformatter) -> np.ndarray:
     """(H, W, 3) uint8. Planar RGB, as lossless video has it, is only rearranged, never converted."""
     if frame.format.name == "gbrp":
         return frame.to_ndarray()
@@ -103,7 +103,7 @@ def frames(
         raise _missing(wanted[len(inside) :], from_s, fps, where)
     if not wanted:
         return
-    with _video(file, where) as (container, stream):
+    with opened_video(file, where) as (container, stream):
         start_s = max(0.0, from_s + (wanted[0] - 0.5) / fps)
         position, previous, converter = 0, None, VideoReformatter()
         for seconds, frame in _stamped(container, stream, start_s):
@@ -119,8 +119,20 @@ def frames(
             if index > wanted[position]:
                 break
             if index == wanted[position]:
-                yield index, _rgb(frame, converter)
+                yield index, rgb(frame, converter)
                 position += 1
                 if position == len(wanted):
                     return
         raise _missing(wanted[position:], from_s, fps, where)
+
+
+def upright_rgb(image: np.ndarray, colour_order: str, image_orientation: str) -> np.ndarray:
+    """(H, W, 3) as declared to upright RGB: `bgr` swaps the channels, `upside_down` is turned by 180 degrees,
+    `flipped` has its last line on top (OpenGL's origin, as robosuite records)."""
+    if colour_order == "bgr":
+        image = image[:, :, ::-1]
+    if image_orientation == "upside_down":
+        image = image[::-1, ::-1]
+    elif image_orientation == "flipped":
+        image = image[::-1]
+    return np.ascontiguousarray(image)

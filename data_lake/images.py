@@ -12,7 +12,7 @@ from typing import Any
 import daft
 import numpy as np
 
-from data_lake.decode import frames
+from data_lake.decode import frames, upright_rgb
 from data_lake.view import open_video
 from errors import UserError
 from lookup import lookup
@@ -100,15 +100,3 @@ def _decode(job: ImageJob, source: ImageSource) -> dict[str, Any]:
             num_black += not image.any()
             pieces.append(prepare(upright_rgb(image, source.colour_order, source.image_orientation), source.inputs))
     return {"images": b"".join(piece.tobytes() for piece in pieces), "num_black": num_black}
-
-
-def upright_rgb(image: np.ndarray, colour_order: str, image_orientation: str) -> np.ndarray:
-    """(H, W, 3) as declared to upright RGB: `bgr` swaps the channels, `upside_down` is turned by 180 degrees,
-    `flipped` has its last line on top (OpenGL's origin, as robosuite records)."""
-    if colour_order == "bgr":
-        image = image[:, :, ::-1]
-    if image_orientation == "upside_down":
-        image = image[::-1, ::-1]
-    elif image_orientation == "flipped":
-        image = image[::-1]
-    return np.ascontiguousarray(image)

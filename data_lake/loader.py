@@ -1,34 +1,33 @@
-"""Batches of packed rows for one rank, read ahead by a thread; how long training waited for them is counted."""
+"""Batches of packed rows for one rank, read ahead by threads; how long training waited for them is counted."""
 
-import time
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
 
 import numpy as np
 
+from data_lake.ahead import IN_FLIGHT_BYTES, Ahead
 from data_lake.balance import assign
 from data_lake.files import LakePath
 from data_lake.mixture import open_samples
 from data_lake.packing import Packing
 from data_lake.samples import Batch
 
-AHEAD = 2  # batches that may lie ready or be in the making
-
 
 class Loader:
     """What training reads: the samples of `folder` (what preprocessing or mixing wrote) in the rows of `packing`.
 
-    Which samples a step has follows from (seed, step) alone; ranks only share the rows among them.
-    Picklable: handles are reopened in the process that reads. `input_wait_s`: seconds spent waiting for input.
+    Which samples a step has follows from (seed, step) alone; ranks only share the rows among them. max_bytes: of
+    batches that lie ready or are in the making. Picklable: handles are reopened in the process that reads.
+    `input_wait_s`: seconds spent waiting for input.
     """
 
-    def __init__(self, folder: LakePath, packing: Packing, *, seed: int, rows_per_step: int) -> None:
+    def __init__(
+        self, folder: LakePath, packing: Packing, *, seed: int, rows_per_step: int, max_bytes: int = IN_FLIGHT_BYTES
+    ) -> None:
         self.table = open_samples(folder)
         self.packing = packing
         self.seed = seed
         self.rows_per_step = rows_per_step
+        self.max_bytes = max_bytes
         self.input_wait_s = 0.0
 
     def rows(self, step: int, rank: int = 0, world: int = 1) -> list[np.ndarray]:
@@ -42,19 +41,10 @@ class Loader:
         return self.table.batch(step, self.rows(step, rank, world), self.packing.tokens)
 
     def batches(self, first_step: int, last_step: int, rank: int = 0, world: int = 1) -> Iterator[Batch]:
-        """Batches of steps [first_step, last_step), in order. A thread reads ahead; its errors are raised here."""
-        steps = iter(range(first_step, last_step))
-        pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="loader")
-        try:
-            ahead: deque[Future[Batch]] = deque()
-            while True:
-                ahead.extend(pool.submit(self.batch, step, rank, world) for step in islice(steps, AHEAD - len(ahead)))
-                if not ahead:
-                    return
-                started = time.perf_counter()
-                found = ahead.popleft().result()
-                self.input_wait_s += time.perf_counter() - started
-                ahead.extend(pool.submit(self.batch, step, rank, world) for step in islice(steps, AHEAD - len(ahead)))
-                yield found
-        finally:
-            pool.shutdown(cancel_futures=True)
+        """Batches of steps [first_step, last_step), in order. Threads read ahead: as many batches as waiting asks
+        for and max_bytes allows. Their errors are raised here."""
+        ahead = Ahead(lambda step: self.batch(step, rank, world), lambda batch: batch.num_bytes, self.max_bytes)
+        for batch in ahead.over(range(first_step, last_step)):
+            self.input_wait_s += ahead.wait_s
+            ahead.wait_s = 0.0
+            yield batch

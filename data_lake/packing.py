@@ -7,16 +7,19 @@ is the same for any number of ranks and resuming is one integer.
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from data_lake.files import LakePath
-from data_lake.patterns import Pattern, plan
+from data_lake.patterns import Pattern
 from data_lake.permutation import Permutations, derive_key
-from data_lake.weighing import Weighing, weigh
+from data_lake.spans import in_spans, phases, spread_rows, turns
+from data_lake.specs import SpanShuffle
+from data_lake.weighing import Weighing
 from errors import UserError
 
 
@@ -46,6 +49,7 @@ class Packing:
     row, and is used for rows_P[p] rows; first_E: where in its class the places of an entry begin. Samples of a
     class lie in runs of neighbouring ids: run u begins with id firsts_U[u] and ends before place ends_U[u],
     counted over all classes; ids ascend inside a class. weighing: how places, then counted by counts_C, become ids.
+    shuffle: as PackSpec says.
     """
 
     capacity: int
@@ -60,6 +64,7 @@ class Packing:
     firsts_U: np.ndarray
     ends_U: np.ndarray
     weighing: Weighing | None = None
+    shuffle: Literal["uniform"] | SpanShuffle = "uniform"
 
     @property
     def num_rows(self) -> int:
@@ -100,30 +105,60 @@ class Packing:
         epochs_R, places_R = np.divmod(np.arange(step * rows_per_step, (step + 1) * rows_per_step), self.num_rows)
         parts = []
         for epoch in range(epochs_R[0], epochs_R[-1] + 1):
-            order = Permutations(
-                sizes_C=np.array([self.num_rows]), names_C=np.zeros(1, int), key=derive_key(seed, epoch, "rows")
-            )
             here_R = places_R[epochs_R == epoch]
-            parts.append(self._members(seed, epoch, order.forward(np.zeros_like(here_R), here_R)))
+            if self.shuffle == "uniform":
+                parts.append(self._uniform(seed, epoch, here_R))
+            else:
+                parts.append(self._spans(seed, epoch, int(here_R[0]), int(here_R[-1]) + 1, self.shuffle))
         ids_N, lengths_N, sizes_R = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return ids_N, lengths_N, np.cumsum(sizes_R)
 
-    def _members(self, seed: int, epoch: int, rows_R: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _uniform(self, seed: int, epoch: int, places_R: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ids and lengths of the samples in some rows of an epoch, and how many each row has: the patterns say how
         many of each class, permutations which ones."""
+        key, sizes = derive_key(seed, epoch, "rows"), np.array([self.num_rows])
+        order = Permutations(sizes_C=sizes, names_C=np.zeros(1, int), key=key)
+        rows_R = order.forward(np.zeros_like(places_R), places_R)
         ends_P = np.cumsum(self.rows_P)
         patterns_R = np.searchsorted(ends_P, rows_R, side="right")
         uses_R = rows_R - (ends_P - self.rows_P)[patterns_R]
-        row_F, entry_F = _expand(self.entries_P1[patterns_R], np.diff(self.entries_P1)[patterns_R])
-        number_F, class_F = self.number_E[entry_F], self.class_E[entry_F]
-        from_F = self.first_E[entry_F] + uses_R[row_F] * number_F
-        of_N, place_N = _expand(from_F, number_F)
-        class_N = class_F[of_N]
+        row_F, entry_F = self._entries(patterns_R)
+        number_F = self.number_E[entry_F]
+        of_N, place_N = _expand(self.first_E[entry_F] + uses_R[row_F] * number_F, number_F)
+        class_N = self.class_E[entry_F][of_N]
         shuffles = Permutations(sizes_C=self.counts_C, names_C=self.lengths_C, key=derive_key(seed, epoch, "classes"))
+        return self._found((seed, epoch), class_N, shuffles.forward(class_N, place_N), row_F, number_F, len(places_R))
+
+    def _spans(
+        self, seed: int, epoch: int, first: int, last: int, spans: SpanShuffle
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As `_uniform`, of rows [first, last) of an epoch in the order of spans."""
+        patterns_R, before_P = spread_rows(self.rows_P, phases(seed, epoch, len(self.rows_P)), first, last)
+        row_F, entry_F = self._entries(patterns_R)
+        number_F = self.number_E[entry_F]
+        class_N = np.repeat(self.class_E[entry_F], number_F)
+        met_E = self.number_E * np.repeat(before_P, np.diff(self.entries_P1))
+        met_C = np.bincount(self.class_E, weights=met_E, minlength=len(self.counts_C)).astype(np.int64)
+        place_N = in_spans(class_N, turns(class_N, met_C), self.counts_C, self.lengths_C, spans, (seed, epoch))
+        return self._found((seed, epoch), class_N, place_N, row_F, number_F, last - first)
+
+    def _entries(self, patterns_R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The entries of each row's pattern: which row, which entry (F,)."""
+        return _expand(self.entries_P1[patterns_R], np.diff(self.entries_P1)[patterns_R])
+
+    def _found(
+        self,
+        when: tuple[int, int],
+        class_N: np.ndarray,
+        place_N: np.ndarray,
+        row_F: np.ndarray,
+        number_F: np.ndarray,
+        num_rows: int,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         starts_C = np.cumsum(self.counts_C) - self.counts_C
-        places_N = starts_C[class_N] + shuffles.forward(class_N, place_N)
-        ids_N = self._ids(self.weighing.samples(seed, epoch, places_N) if self.weighing else places_N)
-        sizes_R = np.bincount(row_F, weights=number_F, minlength=len(rows_R)).astype(np.int64)
+        places_N = starts_C[class_N] + place_N
+        ids_N = self._ids(self.weighing.samples(*when, places_N) if self.weighing else places_N)
+        sizes_R = np.bincount(row_F, weights=number_F, minlength=num_rows).astype(np.int64)
         return ids_N, self.lengths_C[class_N], sizes_R
 
     def _ids(self, places_N: np.ndarray) -> np.ndarray:
@@ -168,6 +203,7 @@ class Packing:
             for (start, end), rows in zip(pairwise(self.entries_P1), self.rows_P.tolist(), strict=True)
         ]
         return {
+            **({} if self.shuffle == "uniform" else {"shuffle": asdict(self.shuffle)}),
             "tokens_per_row": self.capacity,
             "tokens_per_view": self.tokens.tokens_per_view,
             "state_tokens": self.tokens.state_tokens,
@@ -192,10 +228,12 @@ class Packing:
         patterns = [(tuple((c, n) for c, n in p["members"]), p["rows"]) for p in described["patterns"]]
         lengths, counts = (np.array(described[name], np.int64) for name in ("lengths", "counts"))
         weighing = Weighing.from_json(described["streams"]) if "streams" in described else None
-        return _packing(described["tokens_per_row"], tokens, lengths, counts, patterns, runs, weighing)
+        packing = packing_of(described["tokens_per_row"], tokens, lengths, counts, patterns, runs, weighing)
+        shuffle = SpanShuffle(**described["shuffle"]) if "shuffle" in described else "uniform"
+        return replace(packing, shuffle=shuffle)
 
 
-def _packing(
+def packing_of(
     capacity: int,
     tokens: TokenCount,
     lengths_C: np.ndarray,
@@ -204,6 +242,8 @@ def _packing(
     runs: tuple[np.ndarray, np.ndarray],
     weighing: Weighing | None,
 ) -> Packing:
+    """From the classes, the patterns on them and the runs (first id, end among all places). For what makes one see
+    `data_lake/pack.py`."""
     entries = np.array([entry for members, _ in patterns for entry in members], np.int64).reshape(-1, 2)
     entries_P1 = np.cumsum([0, *(len(members) for members, _ in patterns)])
     rows_P = np.array([rows for _, rows in patterns], np.int64)
@@ -237,64 +277,3 @@ def _expand(firsts: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndar
     """Ranges [first, first + count) end to end: which range each value is of, and the values."""
     of = np.repeat(np.arange(len(counts)), counts)
     return of, np.arange(len(of)) + (firsts - np.cumsum(counts) + counts)[of]
-
-
-def pack_samples(ids: np.ndarray, lengths: np.ndarray, *, capacity: int, tokens: TokenCount) -> Packing:
-    """Pack samples `ids` (N,), ascending, of `lengths` (N,) tokens into rows of `capacity`.
-
-    Raises UserError PACK-001 for a sample that no row can hold, naming it. No sample at all is fine.
-    """
-    return pack_runs(*runs_of(ids, lengths), capacity=capacity, tokens=tokens)
-
-
-def runs_of(ids: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Samples `ids` (N,), ascending, of `lengths` (N,) as runs: first id, number of samples and length of each (U,)."""
-    ids, lengths = np.asarray(ids, np.int64), np.asarray(lengths, np.int64)
-    begins = np.flatnonzero((np.diff(ids, prepend=-2) != 1) | (np.diff(lengths, prepend=-1) != 0))
-    if 2 * len(begins) > len(ids):  # runs so short that searching them costs more than they save
-        begins = np.arange(len(ids))
-    counts = np.diff(begins, append=len(ids))
-    return ids[begins], counts, lengths[begins]
-
-
-def pack_runs(
-    firsts_U: np.ndarray,
-    counts_U: np.ndarray,
-    lengths_U: np.ndarray,
-    *,
-    capacity: int,
-    tokens: TokenCount,
-    component_U: np.ndarray | None = None,
-    weights: Sequence[float] = (),
-) -> Packing:
-    """As `pack_samples`, of runs of neighbouring samples with equal lengths, such as those of an episode: first id,
-    number of samples and length of each (U,). Memory and time follow the number of runs, not of samples.
-
-    component_U, weights: to which component of a mixture each run belongs, ascending, and how often its samples are met
-    in an epoch. Raises UserError PACK-010 for a weight that is not above 0.
-    """
-    too_long = np.flatnonzero(lengths_U > capacity)
-    if too_long.size:
-        first, worst = too_long[0], too_long[np.argmax(lengths_U[too_long])]
-        raise UserError(
-            "PACK-001",
-            f"{counts_U[too_long].sum()} sample(s) are longer than a row of {capacity} tokens",
-            where=f"sample {firsts_U[first]}: {lengths_U[first]} tokens; "
-            f"the longest, sample {firsts_U[worst]}: {lengths_U[worst]}",
-            next_step=f"set pack.tokens_per_row to {lengths_U[worst]} or more",
-        )
-    order_U = np.argsort(_narrow(capacity - lengths_U, capacity), kind="stable")
-    runs = firsts_U[order_U], np.cumsum(counts_U[order_U])
-    weighing = None
-    if component_U is not None:
-        lengths_U, weighing = weigh(lengths_U[order_U], counts_U[order_U], component_U[order_U], weights)
-        counts_U = weighing.places_S
-    counts_L = np.bincount(lengths_U, weights=counts_U, minlength=capacity + 1).astype(np.int64)
-    lengths_C = np.flatnonzero(counts_L)[::-1]
-    patterns = plan(lengths_C.tolist(), counts_L[lengths_C].tolist(), capacity)
-    return _packing(capacity, tokens, lengths_C, counts_L[lengths_C], patterns, runs, weighing)
-
-
-def _narrow(values: np.ndarray, largest: int) -> np.ndarray:
-    """In 16 bits where they fit: those numpy sorts by radix, ten times faster."""
-    return values.astype(np.uint16) if largest < 2**16 else values

@@ -22,7 +22,10 @@ from data_lake.request import Request, check_request
 from data_lake.samples import view_column
 from data_lake.statistics import constant_dimensions
 from data_lake.steps import Steps, fixed_lists, read_steps, write_steps
+from data_lake.video_tier import VideoPlaces, video_fields
 from data_lake.view import DatasetView, Span, ViewEpisode
+
+AS_THEY_ARE = {"lance-encoding:compression": "none"}  # unpacking them took two thirds of the time to read a batch
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,16 +55,18 @@ def preprocess_view(
     steps = read_steps(view, dataset)
     splits = [HELD_OUT if e.source_episode in request.heldout_episodes else TRAIN for e in view.episodes]
     card = make_card(view, request, steps, splits, out)
+    video = VideoPlaces(view, dataset, request, out) if request.images == "video" else None
+    card |= {"video": video.card} if video else {}
     write_steps(steps, out / "steps.lance")
-    samples = _Samples(view, dataset, request, steps, splits, card, out)
-    schema = samples_schema(request.inputs["views"], card["proprio_dim"])
+    samples = _Samples(view, dataset, request, steps, splits, card, out, video)
+    schema = samples_schema(request.inputs["views"], card["proprio_dim"], request.images)
     fragments = []
     for table in samples.tables(schema, report):
         fragments += lance.fragment.write_fragments(table, str(out / "samples.lance"), schema=schema, mode="create")
     lance.LanceDataset.commit(str(out / "samples.lance"), lance.LanceOperation.Overwrite(schema, fragments))
     rows_TD = np.concatenate([steps.proprio_TP, steps.actions_TA], axis=1)
     marks = {
-        "black_images": samples.num_black,
+        **({} if video else {"black_images": samples.num_black}),  # nobody looked at the pictures of videos
         "not_finite_rows": int((~np.isfinite(rows_TD)).any(axis=1).sum()),
         "constant_action_dims": len(constant_dimensions(card["stats"]["action"])),
     }
@@ -75,9 +80,11 @@ def preprocess_view(
     )
 
 
-def samples_schema(views: list[str], proprio_dim: int) -> pa.Schema:
+def samples_schema(views: list[str], proprio_dim: int, images: str = "decoded") -> pa.Schema:
     """Columns of samples.lance. `first_step`: row of steps.lance; `num_steps`: control steps from there to the
-    end of the episode; `view_<name>`: pixels of one image, null where the episode lacks the view."""
+    end of the episode; `view_<name>`: pixels of one image, null where the episode lacks the view; of videos, where
+    it is (see `video_columns`)."""
+    pixels = [pa.field(view_column(name), pa.large_binary(), metadata=AS_THEY_ARE) for name in views]
     return pa.schema(
         [
             pa.field("split", pa.int8()),
@@ -90,7 +97,7 @@ def samples_schema(views: list[str], proprio_dim: int) -> pa.Schema:
             pa.field("proprio", pa.list_(pa.float32(), proprio_dim)),
             pa.field("text_tokens", pa.list_(pa.int32())),
             pa.field("num_views", pa.int8()),
-            *(pa.field(view_column(name), pa.large_binary()) for name in views),
+            *(video_fields(views) if images == "video" else pixels),
         ]
     )
 
@@ -107,8 +114,10 @@ class _Samples:
         splits: list[int],
         card: dict[str, Any],
         out: Path,
+        video: VideoPlaces | None,
     ) -> None:
         self.view, self.request, self.steps, self.splits, self.card = view, request, steps, splits, card
+        self.video = video
         self.source = ImageSource(
             videos_uri=str(dataset / "videos.lance"),
             videos_version=view.vector["videos"],
@@ -124,7 +133,7 @@ class _Samples:
         """Samples in the order of the view's episodes; memory is bounded by image_bytes, or one episode."""
         done = 0
         for group in self._groups():
-            images = self._images(group)
+            images = {} if self.video else self._images(group)
             yield pa.Table.from_batches([self._episode(number, images, schema) for number in group])
             done += len(group)
             report(done, len(self.view.episodes))
@@ -183,7 +192,7 @@ class _Samples:
         first_N = self.steps.starts_E[number] + frames_N
         proprio_NP = self.steps.proprio_TP[first_N]
         views = self.request.inputs["views"]
-        present = [name for name in views if (number, name) in images]
+        present = [span.view for span in episode.spans if span.view in views]
         count = len(frames_N)
         self.num_samples += count
         self.num_heldout += count * (self.splits[number] == HELD_OUT)
@@ -200,7 +209,8 @@ class _Samples:
             "text_tokens": self._tokens(episode.instruction, proprio_NP),
             "num_views": np.full(count, len(present)),
         }
-        for name in views:
+        columns |= self.video.columns(episode, frames_N) if self.video else {}
+        for name in () if self.video else views:
             pixels = [image.tobytes() for image in images[number, name]] if name in present else [None] * count
             columns[view_column(name)] = pixels
         arrays = [

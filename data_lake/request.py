@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from data_lake.specs import CameraSlot
 from data_lake.view import DatasetView
@@ -34,7 +34,7 @@ class ModelFunctions:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
     """What to make. inputs: the policy's InputSpec as a dict. layout: the embodiment as a dict. cameras: which of
-    them fills which view, where that was declared.
+    them fills which view, where that was declared. images: as in PreprocessSpec.
 
     workers, image_bytes (prepared images held at a time) change how, never what.
     """
@@ -45,6 +45,7 @@ class Request:
     layout: dict[str, Any]
     functions: ModelFunctions
     cameras: tuple[CameraSlot, ...] = ()
+    images: Literal["decoded", "video"] = "decoded"
     workers: int = 1
     image_bytes: int = IMAGE_BYTES
 

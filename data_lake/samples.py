@@ -14,8 +14,11 @@ import pyarrow as pa
 
 from data_lake.files import LakePath, read_bytes
 from data_lake.packing import TokenCount
+from data_lake.pixels import fresh_pixels
+from data_lake.video_tier import VideoTier, video_columns
 from errors import UserError
 
+COLUMNS = ["first_step", "num_steps", "proprio", "text_tokens"]
 CACHED_STEP_BYTES = 256 * 2**20  # action rows up to this size are kept in memory
 
 
@@ -50,6 +53,12 @@ class Batch:
     proprio_mask: np.ndarray
     action_dim_mask: np.ndarray
 
+    @property
+    def num_bytes(self) -> int:
+        """Memory of its arrays, of which pictures are nearly all."""
+        parts = (self.images, self.text_tokens, self.proprio, self.actions, self.action_mask)
+        return sum(part.nbytes for part in parts)
+
 
 def view_column(view: str) -> str:
     """The column of samples.lance that holds this view (Lance allows no dot in a name)."""
@@ -60,6 +69,11 @@ def _fixed(column: pa.ChunkedArray) -> np.ndarray:
     """A fixed_size_list column as (N, D)."""
     array = column.combine_chunks()
     return array.flatten().to_numpy(zero_copy_only=False).reshape(len(array), array.type.list_size)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """One array, copied only where the column has several."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def running(lengths: np.ndarray) -> np.ndarray:
@@ -73,6 +87,7 @@ class SampleTable:
     def __init__(self, folder: LakePath) -> None:
         self.folder = folder
         self.card: dict[str, Any] = json.loads(read_bytes(folder / "card.json"))
+        self._video = VideoTier(folder, self.card) if "video" in self.card else None
         self._samples: lance.LanceDataset | None = None
         self._steps: lance.LanceDataset | None = None
         self._cached_actions: np.ndarray | None = None
@@ -112,11 +127,14 @@ class SampleTable:
     def batch(self, step: int, rows: Sequence[np.ndarray], tokens: TokenCount) -> Batch:
         """The samples of these rows (ids of each), in this order. `tokens` says how long prefix and suffix are."""
         ids = np.concatenate([*rows, np.empty(0, np.int64)]).astype(np.int64)
-        columns = ["first_step", "num_steps", "proprio", "text_tokens", *map(view_column, self.views)]
-        table = self._take(self.samples, ids, columns)
+        unique, back_N = np.unique(ids, return_inverse=True)  # once each and ascending, which Lance reads fastest
+        found = self.samples.take(unique.tolist(), columns=[*COLUMNS, *self._image_columns()])
+        table = found.select(COLUMNS).take(pa.array(back_N))
         text = table["text_tokens"].combine_chunks()
         text_lengths = text.value_lengths().to_numpy(zero_copy_only=False).astype(np.int32)
-        images, image_sample, image_view = self._images(table)
+        images, image_sample, image_view = (
+            self._video.images(found, back_N) if self._video else self._images(found, back_N)
+        )
         first_N, left_N = table["first_step"].to_numpy(), table["num_steps"].to_numpy()
         actions, mask = self._chunks(first_N, left_N, tokens.action_horizon)
         num_views = np.bincount(image_sample, minlength=len(ids))
@@ -142,18 +160,20 @@ class SampleTable:
             action_dim_mask=np.ones((len(ids), actions.shape[-1]), bool),
         )
 
-    def _take(self, table: lance.LanceDataset, ids: np.ndarray, columns: list[str]) -> pa.Table:
-        """Rows in the order of `ids`: asked for once each and ascending, which Lance reads fastest."""
-        unique, back = np.unique(ids, return_inverse=True)
-        return table.take(unique.tolist(), columns=columns).take(pa.array(back))
+    def _image_columns(self) -> list[str]:
+        if self._video:
+            return [name for view in self.views for name in video_columns(view)]
+        return [view_column(view) for view in self.views]
 
-    def _images(self, table: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(I, S, S, 3) pixels with the sample and the slot of each, ordered by sample, then by slot."""
+    def _images(self, table: pa.Table, back_N: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(I, S, S, 3) pixels with the sample and the slot of each, ordered by sample, then by slot; sample n is row
+        back_N[n] of `table`. Each pixel is copied once."""
         size = self.card["inputs"]["image_size"]
-        columns = [table[view_column(name)].combine_chunks() for name in self.views]
-        present_NV = np.stack([column.is_valid().to_numpy(zero_copy_only=False) for column in columns], axis=1)
+        columns = [_whole(table[view_column(name)]) for name in self.views]
+        present_UV = np.stack([column.is_valid().to_numpy(zero_copy_only=False) for column in columns], axis=1)
+        present_NV, before_UV = present_UV[back_N], np.cumsum(present_UV, axis=0) - present_UV
         image_sample, image_view = np.nonzero(present_NV)
-        images = np.empty((len(image_sample), size, size, 3), np.uint8)
+        images = fresh_pixels(len(image_sample), size, size, 3)
         for slot, column in enumerate(columns):
             found = column.drop_null()
             if len(found) * size * size * 3 != found.total_values_length:
@@ -163,7 +183,8 @@ class SampleTable:
                     where=str(self.folder / "samples.lance"),
                     next_step="run with `--rebuild preprocess --why TEXT`",
                 )
-            images[image_view == slot] = _pixels(found).reshape(-1, size, size, 3)
+            place_N = before_UV[back_N[present_NV[:, slot]], slot]
+            images[image_view == slot] = _pixels(found).reshape(-1, size, size, 3)[place_N]
         return images, image_sample.astype(np.int32), image_view.astype(np.int32)
 
     def _chunks(self, first_N: np.ndarray, left_N: np.ndarray, horizon: int) -> tuple[np.ndarray, np.ndarray]:

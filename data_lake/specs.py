@@ -127,11 +127,14 @@ class CameraSlot(Spec):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreprocessSpec(Spec):
     """sample_stride: a sample starts at every n-th frame. heldout_episodes: source episodes kept from
-    training and statistics, used for open-loop errors. cameras: where they are not called as the policy's views."""
+    training and statistics, used for open-loop errors. cameras: where they are not called as the policy's views.
+    images: `decoded` stores pictures as the policy sees them; `video` stores none and decodes them as samples are read:
+    little disk, much more work in training."""
 
     sample_stride: int = 1
     heldout_episodes: tuple[int, ...] = ()
     cameras: tuple[CameraSlot, ...] = field(default=(), metadata=NEUTRAL)
+    images: Literal["decoded", "video"] = field(default="decoded", metadata=NEUTRAL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,7 +163,19 @@ ONE_DATA_SET = MixtureSpec()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SpanShuffle(Spec):
+    """Samples of one length are met in spans of `length` neighbours; every `window` of them is shuffled.
+
+    Cheaper to read where neighbours lie in one file: a window of a few batches meets each key frame once.
+    """
+
+    length: int
+    window: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class PackSpec(Spec):
-    """tokens_per_row: capacity of a packed row."""
+    """tokens_per_row: capacity of a packed row. shuffle: who comes when; `uniform` is independent of all neighbours."""
 
     tokens_per_row: int
+    shuffle: Literal["uniform"] | SpanShuffle = field(default="uniform", metadata=NEUTRAL)

@@ -93,24 +93,38 @@ def episode_of(entry: dict[str, Any]) -> ViewEpisode:
 
 
 @dataclass(frozen=True, slots=True)
-class _Outside:
+class Outside:
     """A video whose bytes are not in the table."""
 
     path: Path
     num_bytes: int
     digest: str
 
+    def open(self, where: str) -> BufferedIOBase:
+        """Raises UserError LAKE-197 and LAKE-198 as `open_reference`."""
+        return open_reference(self.path, self.num_bytes, self.digest, where)
+
+
+@dataclass(frozen=True, slots=True)
+class Videos:
+    """The table of mp4s at a version, the row of each (video_key, chunk_index, file_index), and by row those that are
+    elsewhere."""
+
+    table: lance.LanceDataset
+    row_of: Mapping[tuple[str, int, int], int]
+    outside: Mapping[int, Outside]
+
 
 @lru_cache(maxsize=4)
-def _videos(uri: str, version: int) -> tuple[lance.LanceDataset, dict[tuple[str, int, int], int], dict[int, _Outside]]:
-    """The table of mp4s, the row of each (video_key, chunk_index, file_index), and by row those that are elsewhere."""
+def open_videos(uri: str, version: int) -> Videos:
+    """Of `videos.lance` at `uri`; what was opened stays open for the next one who asks."""
     videos = lance.dataset(uri, version=version)
     keys = videos.to_table(columns=["video_key", "chunk_index", "file_index"]).to_pydict().values()
     row_of, outside = {key: row for row, key in enumerate(zip(*keys, strict=True))}, {}
     if paths := referenced(videos):
         held = videos.to_table(columns=["file_size", "blake3"]).to_pylist()
-        outside = {row: _Outside(path, held[row]["file_size"], held[row]["blake3"]) for row, path in paths.items()}
-    return videos, row_of, outside
+        outside = {row: Outside(path, held[row]["file_size"], held[row]["blake3"]) for row, path in paths.items()}
+    return Videos(videos, row_of, outside)
 
 
 def open_video(
@@ -120,11 +134,11 @@ def open_video(
 
     Raises UserError PREP-006 when the lake has no such mp4, LAKE-197 and LAKE-198 as `open_reference`.
     """
-    videos, row_of, outside = _videos(uri, version)
-    row = row_of.get((video_key, chunk_index, file_index))
-    if row is not None and (file := outside.get(row)) is not None:
-        return open_reference(file.path, file.num_bytes, file.digest, where or f"camera {video_key}")
-    found = videos.take_blobs("video_bytes", indices=[row])[0] if row is not None else None
+    videos = open_videos(uri, version)
+    row = videos.row_of.get((video_key, chunk_index, file_index))
+    if row is not None and (file := videos.outside.get(row)) is not None:
+        return file.open(where or f"camera {video_key}")
+    found = videos.table.take_blobs("video_bytes", indices=[row])[0] if row is not None else None
     if found is None:
         raise UserError(
             "PREP-006",

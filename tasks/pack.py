@@ -1,11 +1,14 @@
 """The pack stage: which samples share a row of the token budget, as patterns on the histogram of lengths."""
 
+from dataclasses import replace
+
 import lance
 import numpy as np
 
 from data_lake.files import LakePath
 from data_lake.mixture import sample_folders
-from data_lake.packing import Packing, TokenCount, pack_runs, pack_samples, runs_of
+from data_lake.pack import pack_runs, pack_samples, runs_of
+from data_lake.packing import Packing, TokenCount
 from data_lake.refs import PackedRef, PreprocessedRef
 from data_lake.store import Attempt
 from model_core.specs import PolicySpec
@@ -31,6 +34,7 @@ def pack(spec: PackStage, preprocessed: PreprocessedRef, *, out: Attempt, runtim
         packing = pack_samples(ids, lengths[ids], capacity=spec.pack.tokens_per_row, tokens=tokens)
     else:
         packing = _mixed(parts, spec, tokens)
+    packing = replace(packing, shuffle=spec.pack.shuffle)
     packing.save(out.path)
     runtime.report(_summary(packing))
     return PackedRef(

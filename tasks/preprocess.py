@@ -42,6 +42,7 @@ def preprocess(spec: PreprocessStage, dataset: DatasetRef, *, out: Attempt, runt
         layout=layout_of(lookup(EMBODIMENTS, view.embodiment, "embodiment")),
         functions=FUNCTIONS,
         cameras=spec.preprocess.cameras,
+        images=spec.preprocess.images,
         workers=runtime.workers,
     )
 

@@ -23,6 +23,7 @@ from tasks.metrics import Forwarder, Spool
 from tasks.runtime import Note, Progress, Runtime, Summary
 from tasks.specs import TrainStage
 from tasks.spool import last_line, read_lines
+from tasks.waiting import input_bound
 
 WORKER = "tasks.workers.train_worker"
 POLL_S = 0.5
@@ -75,6 +76,8 @@ def train(
         if left := forwarder.close():
             runtime.report(Note(text=left))
     counters = json.loads((final / "state.json").read_text())
+    if waited := input_bound(list(read_lines(metrics)), runtime.path(preprocessed.uri), runtime.path(packed.uri)):
+        runtime.report(Note(text=waited))
     runtime.report(Summary(line=_line(counters, metrics), cpu_seconds=status.cpu_seconds))
     return CheckpointRef(
         uri=f"{_slot_uri(out)}/{final.relative_to(out.slot).as_posix()}",

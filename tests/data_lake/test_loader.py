@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_lake.loader import Loader
-from data_lake.packing import TokenCount, pack_samples
+from data_lake.pack import pack_samples
+from data_lake.packing import TokenCount
 from data_lake.samples import SampleTable
 from errors import UserError
 from tests.data_lake.conftest import CodedLake

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from data_lake.loader import Loader
 from data_lake.mixture import MixedSamples, open_samples, sample_folders
-from data_lake.packing import TokenCount, pack_runs, runs_of
+from data_lake.pack import pack_runs, runs_of
+from data_lake.packing import TokenCount
 from data_lake.samples import SampleTable
 from data_lake.specs import CameraSlot
 from errors import UserError

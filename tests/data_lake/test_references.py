@@ -13,6 +13,7 @@ import pytest
 
 from data_lake.doctor import doctor
 from data_lake.exports import publish_folder
+from data_lake.frames import FrameReader
 from data_lake.gc import find_garbage, remove
 from data_lake.identity import canonical
 from data_lake.images import ImageJob, ImageSource, prepared_images
@@ -147,6 +148,15 @@ def test_preprocessing_names_the_file_and_the_episode(root: Path, source: Path) 
     with pytest.raises(UserError, match="not what came in") as refused:
         prepared_images([job], source_of, 1)
     assert refused.value.where == f"{files_of(source)[1]} · episode 1 · view front"
+
+
+def test_frames_at_any_index_are_those_of_a_copy(root: Path, source: Path) -> None:
+    ingest(source, root.parent / "copied", COPIED)
+    left, copied = (FrameReader(open_version(root.parents[1], name)).batch([25, 3, 17]) for name in ("cart", "copied"))
+    assert all(np.array_equal(left.images[name], copied.images[name]) for name in copied.images)
+    other_pixels(files_of(source)[0])
+    with pytest.raises(UserError, match="LAKE-198"):
+        FrameReader(open_version(root.parents[1], "cart")).batch([3])
 
 
 def test_a_file_that_was_only_touched_is_the_same(root: Path, source: Path) -> None:

@@ -113,7 +113,8 @@ def test_pickling_drops_the_handles(table: SampleTable) -> None:
     table.batch(0, [np.array([1])], TOKENS)
     copy = pickle.loads(pickle.dumps(table))
     assert copy.__dict__ | {"card": None} == {
-        "folder": table.folder, "card": None, "_samples": None, "_steps": None, "_cached_actions": None,
+        "folder": table.folder, "card": None, "_video": None, "_samples": None, "_steps": None,
+            "_cached_actions": None,
     }  # fmt: skip
     check(copy.batch(0, [np.array([7, 2])], TOKENS))
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_lake.balance import assign
-from data_lake.packing import Packing, TokenCount, pack_runs, pack_samples, runs_of
+from data_lake.pack import pack_runs, pack_samples, runs_of
+from data_lake.packing import Packing, TokenCount
 from data_lake.weighing import weigh
 from errors import UserError
 

@@ -1,0 +1,191 @@
+"""Frames of a data set's version at any index, batch by batch: the same items as LeRobot's own reader gives.
+
+Rows come by one batched take, or from memory where the table is small; pictures by one decoding of each span.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+from data_lake.pixels import fresh_pixels
+from data_lake.schema import lake_name, vectors
+from data_lake.version import DatasetVersion
+from data_lake.video_reader import VideoReader
+from errors import UserError
+
+CACHED_ROW_BYTES = 256 * 2**20  # columns up to this size in all are kept in memory
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Frames:
+    """N frames in the order asked for. columns: by dotted name, (N,) or (N, D), as they are in the lake; a chunked
+    one (N, H, D): past the end of its episode the last row again, and False in mask_NH. images: by camera, (N, Y, X, 3)
+    uint8 RGB as the video holds them. tasks: the words of each."""
+
+    index_N: np.ndarray
+    columns: dict[str, np.ndarray]
+    mask_NH: np.ndarray
+    images: dict[str, np.ndarray]
+    tasks: tuple[str, ...]
+
+
+class FrameReader:
+    """Random access to `version`. horizon: rows of an action chunk; 0: the action of the frame alone, (N, A).
+
+    cameras: those to decode, all if None. Picklable: handles begin anew where it is unpickled.
+    """
+
+    def __init__(
+        self, version: DatasetVersion, *, horizon: int = 0, cameras: Sequence[str] | None = None, threads: int = 0
+    ) -> None:
+        self.version = version
+        self.horizon = horizon
+        self.cameras = tuple(version.cameras if cameras is None else cameras)
+        self.videos = VideoReader(str(version.root / "videos.lance"), version.manifest.vector["videos"], threads)
+        self._rows: lance.LanceDataset | None = None
+        self._kept: dict[str, np.ndarray] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("_places", "_words")}
+        return kept | {"_rows": None, "_kept": None}
+
+    def __len__(self) -> int:
+        return self.version.manifest.num_frames
+
+    @cached_property
+    def _words(self) -> dict[int, str]:
+        return {number: text for text, number in self.version.tasks.items()}
+
+    @cached_property
+    def _places(self) -> "_Places":
+        rows = self.videos.videos.row_of if self.cameras else {}
+        return _Places.of(self.version, self.cameras, rows)
+
+    def batch(self, indices: Sequence[int] | np.ndarray) -> Frames:
+        """The frames at these absolute indices. Raises UserError LOAD-010 for an index outside, LOAD-011 for a camera
+        that an episode lacks, LOAD-012 for pictures of another size than declared, DECODE-… for broken videos."""
+        index_N = np.asarray(indices, np.int64)
+        if index_N.size and (index_N.min() < 0 or index_N.max() >= len(self)):
+            raise UserError("LOAD-010", f"no such frame: {index_N.max()} of {len(self)}", where=self.version.name)
+        episode_N = self._places.episodes(index_N)
+        rows_NH = index_N[:, None] + np.arange(max(self.horizon, 1))
+        ends_N = self._places.first_E[episode_N] + self._places.length_E[episode_N]
+        columns = self._columns(index_N, np.minimum(rows_NH, ends_N[:, None] - 1))
+        tasks = tuple(self._words[number] for number in columns["task_index"].tolist())
+        return Frames(
+            index_N=index_N,
+            columns=columns,
+            mask_NH=rows_NH < ends_N[:, None],
+            images=self._images(index_N, episode_N),
+            tasks=tasks,
+        )
+
+    def _columns(self, index_N: np.ndarray, rows_NH: np.ndarray) -> dict[str, np.ndarray]:
+        """Every column at the frames, the action at its chunk."""
+        if self._kept is None:
+            table = self.version.table("frames") if self._rows is None else self._rows
+            self._rows = table
+            width = sum(_width(column) for column in table.schema)
+            self._kept = self._read(table.to_table()) if width * len(self) <= CACHED_ROW_BYTES else {}
+        if self._kept:
+            found, place_N, place_NH = self._kept, index_N, rows_NH
+        else:
+            assert self._rows is not None
+            chunk = rows_NH if self.horizon else index_N[:, None]
+            unique, back = np.unique(np.concatenate([index_N, chunk.reshape(-1)]), return_inverse=True)
+            found = self._read(self._rows.take(unique.tolist()))
+            place_N, place_NH = back[: len(index_N)], back[len(index_N) :].reshape(chunk.shape)
+        columns = {name: rows[place_N] for name, rows in found.items() if name != "action" or not self.horizon}
+        return columns | ({"action": found["action"][place_NH]} if self.horizon else {})
+
+    def _read(self, table: pa.Table) -> dict[str, np.ndarray]:
+        found = {}
+        for name, feature in self.version.columns.items():
+            values = vectors(table[lake_name(name)])
+            if values is not None:
+                is_number = not pa.types.is_fixed_size_list(table.schema.field(lake_name(name)).type)
+                found[name] = values[:, 0] if is_number and feature["shape"] == [1] else values
+        return found
+
+    def _images(self, index_N: np.ndarray, episode_N: np.ndarray) -> dict[str, np.ndarray]:
+        """By camera (N, Y, X, 3); all cameras in one read."""
+        places = [self._places.of_camera(camera, index_N, episode_N, self.version) for camera in self.cameras]
+        shapes = [self.version.info["features"][camera]["shape"] for camera in self.cameras]
+        images = [fresh_pixels(len(index_N), *shape) for shape in shapes]
+
+        def put(member: int, image: np.ndarray) -> None:
+            camera, place = divmod(member, len(index_N))
+            if image.shape != images[camera].shape[1:]:
+                raise UserError(
+                    "LOAD-012",
+                    f"a picture of {image.shape[1]} x {image.shape[0]} where info.json says {shapes[camera]}",
+                    where=f"{self.version.name} · frame {index_N[place]} · {self.cameras[camera]}",
+                    next_step="check the data set with `./vlaloop doctor`",
+                )
+            images[camera][place] = image
+
+        if places:
+            rows, seconds = (np.concatenate(parts) for parts in zip(*places, strict=True))
+            self.videos.read(rows, seconds, self._places.fps, put)
+        return dict(zip(self.cameras, images, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _Places:
+    """Where the episodes (E,) are: first_E and length_E frames; by camera, row_E of its mp4 (-1: absent) and from_E
+    seconds in it."""
+
+    fps: float
+    first_E: np.ndarray
+    length_E: np.ndarray
+    row_E: dict[str, np.ndarray]
+    from_E: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, version: DatasetVersion, cameras: Sequence[str], rows: Mapping[tuple[str, int, int], int]) -> "_Places":
+        row_E, from_E = {}, {}
+        for camera in cameras:
+            place = f"videos/{camera}"
+            keys: list[Any] = [
+                (camera, e.get(f"{place}/chunk_index"), e.get(f"{place}/file_index")) for e in version.episodes
+            ]
+            row_E[camera] = np.array([rows.get(key, -1) for key in keys])
+            starts = [e.get(f"{place}/from_timestamp") for e in version.episodes]
+            from_E[camera] = np.array([np.nan if start is None else start for start in starts])
+        return cls(
+            fps=float(version.info["fps"]),
+            first_E=np.array([e["dataset_from_index"] for e in version.episodes], np.int64),
+            length_E=np.array([e["length"] for e in version.episodes], np.int64),
+            row_E=row_E,
+            from_E=from_E,
+        )
+
+    def episodes(self, index_N: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self.first_E, index_N, side="right") - 1
+
+    def of_camera(
+        self, camera: str, index_N: np.ndarray, episode_N: np.ndarray, version: DatasetVersion
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The row of the mp4 and the time in it (N,) of each frame."""
+        rows_N = self.row_E[camera][episode_N]
+        if (rows_N < 0).any():
+            lacking = version.episodes[int(episode_N[rows_N < 0][0])]["episode_index"]
+            raise UserError(
+                "LOAD-011",
+                f"episode {lacking} has no camera {camera!r}",
+                where=version.name,
+                next_step="name the cameras that all of these episodes have",
+            )
+        return rows_N, self.from_E[camera][episode_N] + (index_N - self.first_E[episode_N]) / self.fps
+
+
+def _width(column: pa.Field) -> int:
+    """Bytes of one row."""
+    if pa.types.is_fixed_size_list(column.type):
+        return column.type.list_size * column.type.value_type.bit_width // 8
+    return column.type.bit_width // 8

@@ -1,0 +1,68 @@
+"""Reading ahead: in order, as much as waiting asks for, never more than the bytes allow."""
+
+import threading
+import time
+
+import pytest
+
+from data_lake.ahead import FEWEST, Ahead
+
+
+def test_values_come_in_the_order_of_keys() -> None:
+    ahead = Ahead(lambda key: (time.sleep(0.003 * (key % 3)), key)[1], lambda _: 1)
+    assert list(ahead.over(range(40))) == list(range(40))
+
+
+def test_it_grows_while_the_taker_waits() -> None:
+    ahead = Ahead(lambda key: (time.sleep(0.004), key)[1], lambda _: 10, max_bytes=60)
+    assert list(ahead.over(range(30))) == list(range(30))
+    assert ahead.in_flight == 6
+    assert ahead.wait_s > 0
+
+
+def test_it_stays_small_where_nobody_waits() -> None:
+    ahead = Ahead(lambda key: key, lambda _: 1)
+    for _ in ahead.over(range(10)):
+        time.sleep(0.005)
+    assert ahead.in_flight <= FEWEST + 1  # the first value has to be waited for
+
+
+def test_never_more_in_flight_than_the_bytes_allow() -> None:
+    """Values of 10 bytes under a bound of 40: at most four are made and not yet taken, whatever the threads."""
+    lock, made, taken, most = threading.Lock(), 0, 0, 0
+
+    def make(key: int) -> int:
+        nonlocal made, most
+        time.sleep(0.002)
+        with lock:
+            made += 1
+            most = max(most, made - taken)
+        return key
+
+    ahead = Ahead(make, lambda _: 10, max_bytes=40)
+    for _ in ahead.over(range(60)):
+        with lock:
+            taken += 1
+    assert FEWEST <= most <= 5  # the one that is being handed over counts once more
+
+
+def test_larger_values_make_it_fewer() -> None:
+    ahead = Ahead(lambda key: (time.sleep(0.003), key)[1], lambda key: 10 if key < 20 else 40, max_bytes=80)
+    list(ahead.over(range(20)))
+    assert ahead.in_flight == 8
+    list(ahead.over(range(20, 40)))
+    assert ahead.in_flight == 2
+
+
+def test_an_error_is_raised_where_its_value_is_due_and_no_thread_stays() -> None:
+    def make(key: int) -> int:
+        if key == 3:
+            raise ValueError("three")
+        return key
+
+    seen = []
+    with pytest.raises(ValueError, match="three"):
+        for value in Ahead(make, lambda _: 1).over(range(9)):
+            seen.append(value)  # noqa: PERF402 (what came before the error counts)
+    assert seen == [0, 1, 2]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("loader")]
