@@ -68,6 +68,7 @@ class VideoReader:
     def _drop(self) -> None:
         self.decoders = Decoders(IDLE_DECODERS)
         self._table: lance.LanceDataset | None = None
+        self._files: list[tuple[str, int, int]] = []
         self._pool: ThreadPoolExecutor | None = None
         self._known: OrderedDict[int, Packets] = OrderedDict()
         self._known_bytes = 0
@@ -84,10 +85,17 @@ class VideoReader:
             self._table = lance.dataset(self.uri, version=self.version)
         return self._table
 
+    @property
+    def files(self) -> list[tuple[str, int, int]]:
+        """(video_key, chunk_index, file_index) of each row."""
+        if not self._files:
+            keys = self.table.to_table(columns=["video_key", "chunk_index", "file_index"]).to_pydict().values()
+            self._files = list(zip(*keys, strict=True))
+        return self._files
+
     def rows(self) -> dict[tuple[str, int, int], int]:
         """The row of each (video_key, chunk_index, file_index)."""
-        keys = self.table.to_table(columns=["video_key", "chunk_index", "file_index"]).to_pydict().values()
-        return {key: row for row, key in enumerate(zip(*keys, strict=True))}
+        return {key: row for row, key in enumerate(self.files)}
 
     def read(self, rows_M: np.ndarray, seconds_M: np.ndarray, fps: float, put: Put) -> None:
         """Call `put` once with the picture of each m: the one shown at seconds_M[m] of the mp4 in row rows_M[m], less
@@ -157,7 +165,8 @@ class VideoReader:
         return made
 
     def _where(self, row: int) -> str:
-        return f"{self.uri} at version {self.version}, row {row}"
+        camera, chunk, file = self.files[row]
+        return f"video {camera}, chunk {chunk}, file {file} · {self.uri} at version {self.version}"
 
     def _decode(self, put: Put, share: Sequence[tuple[Run, bytes]]) -> None:
         """Decode runs, those of one mp4 by one decoder."""
