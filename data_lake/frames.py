@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from data_lake.pixels import fresh_pixels
-from data_lake.schema import lake_name, vectors
+from data_lake.schema import is_number, lake_name, vectors
 from data_lake.version import DatasetVersion
 from data_lake.video_reader import VideoReader
 from errors import UserError
@@ -47,12 +47,9 @@ class FrameReader:
         self.horizon = horizon
         self.cameras = tuple(version.cameras if cameras is None else cameras)
         self.videos = VideoReader(str(version.root / "videos.lance"), version.manifest.vector["videos"], threads)
-        self._rows: lance.LanceDataset | None = None
-        self._kept: dict[str, np.ndarray] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {name: value for name, value in self.__dict__.items() if name not in ("_places", "_words")}
-        return kept | {"_rows": None, "_kept": None}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_places", "_words", "_rows")}
 
     def __len__(self) -> int:
         return self.version.manifest.num_frames
@@ -60,6 +57,22 @@ class FrameReader:
     @cached_property
     def _words(self) -> dict[int, str]:
         return {number: text for text, number in self.version.tasks.items()}
+
+    @cached_property
+    def _rows(self) -> tuple[lance.LanceDataset, dict[str, np.ndarray]]:
+        """The table, and its columns where they are small enough to be kept."""
+        table = self.version.table("frames")
+        names = self._names(table)
+        width = sum(_width(table.schema.field(name)) for name in names)
+        small = width * len(self) <= CACHED_ROW_BYTES
+        return table, self._read(table.to_table(columns=names)) if small else {}
+
+    def _names(self, table: lance.LanceDataset) -> list[str]:
+        """Columns of numbers; words and lists of any length are no part of a batch."""
+        named = (lake_name(name) for name in self.version.columns)
+        return [
+            name for name in named if is_number(table.schema.field(name).type) or _is_fixed(table.schema.field(name))
+        ]
 
     @cached_property
     def _places(self) -> "_Places":
@@ -71,7 +84,13 @@ class FrameReader:
         that an episode lacks, LOAD-012 for pictures of another size than declared, DECODE-… for broken videos."""
         index_N = np.asarray(indices, np.int64)
         if index_N.size and (index_N.min() < 0 or index_N.max() >= len(self)):
-            raise UserError("LOAD-010", f"no such frame: {index_N.max()} of {len(self)}", where=self.version.name)
+            outside = index_N[(index_N < 0) | (index_N >= len(self))][0]
+            raise UserError(
+                "LOAD-010",
+                f"no frame {outside}: there are {len(self)}",
+                where=self.version.name,
+                next_step=f"ask for frames 0 to {len(self) - 1}",
+            )
         episode_N = self._places.episodes(index_N)
         rows_NH = index_N[:, None] + np.arange(max(self.horizon, 1))
         ends_N = self._places.first_E[episode_N] + self._places.length_E[episode_N]
@@ -87,18 +106,13 @@ class FrameReader:
 
     def _columns(self, index_N: np.ndarray, rows_NH: np.ndarray) -> dict[str, np.ndarray]:
         """Every column at the frames, the action at its chunk."""
-        if self._kept is None:
-            table = self.version.table("frames") if self._rows is None else self._rows
-            self._rows = table
-            width = sum(_width(column) for column in table.schema)
-            self._kept = self._read(table.to_table()) if width * len(self) <= CACHED_ROW_BYTES else {}
-        if self._kept:
-            found, place_N, place_NH = self._kept, index_N, rows_NH
+        table, kept = self._rows
+        if kept:
+            found, place_N, place_NH = kept, index_N, rows_NH
         else:
-            assert self._rows is not None
             chunk = rows_NH if self.horizon else index_N[:, None]
             unique, back = np.unique(np.concatenate([index_N, chunk.reshape(-1)]), return_inverse=True)
-            found = self._read(self._rows.take(unique.tolist()))
+            found = self._read(table.take(unique.tolist(), columns=self._names(table)))
             place_N, place_NH = back[: len(index_N)], back[len(index_N) :].reshape(chunk.shape)
         columns = {name: rows[place_N] for name, rows in found.items() if name != "action" or not self.horizon}
         return columns | ({"action": found["action"][place_NH]} if self.horizon else {})
@@ -106,10 +120,10 @@ class FrameReader:
     def _read(self, table: pa.Table) -> dict[str, np.ndarray]:
         found = {}
         for name, feature in self.version.columns.items():
-            values = vectors(table[lake_name(name)])
+            values = vectors(table[lake_name(name)]) if lake_name(name) in table.column_names else None
             if values is not None:
-                is_number = not pa.types.is_fixed_size_list(table.schema.field(lake_name(name)).type)
-                found[name] = values[:, 0] if is_number and feature["shape"] == [1] else values
+                is_scalar = not _is_fixed(table.schema.field(lake_name(name)))
+                found[name] = values[:, 0] if is_scalar and feature["shape"] == [1] else values
         return found
 
     def _images(self, index_N: np.ndarray, episode_N: np.ndarray) -> dict[str, np.ndarray]:
@@ -184,8 +198,12 @@ class _Places:
         return rows_N, self.from_E[camera][episode_N] + (index_N - self.first_E[episode_N]) / self.fps
 
 
+def _is_fixed(column: pa.Field) -> bool:
+    return pa.types.is_fixed_size_list(column.type)
+
+
 def _width(column: pa.Field) -> int:
     """Bytes of one row."""
-    if pa.types.is_fixed_size_list(column.type):
+    if _is_fixed(column):
         return column.type.list_size * column.type.value_type.bit_width // 8
     return column.type.bit_width // 8

@@ -16,6 +16,7 @@ import numpy as np
 from av.video.reformatter import VideoReformatter
 
 from data_lake.decode import opened_video
+from errors import UserError
 
 IN_ORDER = ("av1", "vp8", "vp9", "mjpeg")  # codecs whose packets are shown in the order in which they are decoded
 
@@ -87,6 +88,8 @@ def index_packets(file: BinaryIO | BufferedIOBase, where: str) -> Packets:
         else:
             found = (packet for packet in container.demux(stream) if packet.pts is not None)
             rows = [(p.pts, p.pos or 0, p.size, p.is_keyframe, not p.is_discard) for p in found]
+        if not any(is_shown for *_, is_shown in rows):
+            raise UserError("DECODE-002", "the video is broken: it holds no packet that is shown", where=where)
         ticks, offsets, sizes, keys, shown = zip(*rows, strict=True)
         colours = (context.colorspace, context.color_range, context.color_primaries, context.color_trc)
         codec = Codec(

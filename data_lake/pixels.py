@@ -1,7 +1,9 @@
 """Memory for the pictures of a batch, taken from the system and given back to it when the batch is dropped."""
 
+import contextlib
 import math
 import mmap
+import sys
 
 import numpy as np
 
@@ -14,5 +16,7 @@ def fresh_pixels(*shape: int) -> np.ndarray:
     if not size:
         return np.zeros(shape, np.uint8)
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    memory.madvise(mmap.MADV_HUGEPAGE)
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # a kernel built without huge pages refuses
+            memory.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(memory, np.uint8).reshape(shape)

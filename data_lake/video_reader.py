@@ -161,7 +161,8 @@ class VideoReader:
         return made
 
     def _where(self, row: int) -> str:
-        return f"{self.uri} at version {self.version}, row {row}"
+        camera, chunk, file = self.videos.keys[row]
+        return f"video {camera}, chunk {chunk}, file {file} · {self.uri} at version {self.version}"
 
     def _decode(self, put: Put, share: Sequence[tuple[Run, bytes]]) -> None:
         """Decode runs, those of one mp4 by one decoder."""

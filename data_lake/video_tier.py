@@ -72,7 +72,11 @@ class VideoPlaces:
                 )
             found[row_name] = np.full(len(frames_N), row)
             found[at_name] = span.from_s + frames_N / self.view.meaning["fps"]
-            self._reader.runs(found[row_name], found[at_name], self.view.meaning["fps"])
+            try:
+                self._reader.runs(found[row_name], found[at_name], self.view.meaning["fps"])
+            except UserError as error:
+                where = f"episode {episode.episode_index} · view {view} · {error.where}"
+                raise UserError(error.code, error.message, where=where, next_step=error.next_step) from error
         return found
 
 

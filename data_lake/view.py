@@ -1,7 +1,7 @@
 """A view of a lake data set: the episodes of one source snapshot at one version vector, and where their frames are."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BufferedIOBase
@@ -107,10 +107,11 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class Videos:
-    """The table of mp4s at a version, the row of each (video_key, chunk_index, file_index), and by row those that are
-    elsewhere."""
+    """The table of mp4s at a version, (video_key, chunk_index, file_index) of each row and the row of each, and by row
+    those that are elsewhere."""
 
     table: lance.LanceDataset
+    keys: Sequence[tuple[str, int, int]]
     row_of: Mapping[tuple[str, int, int], int]
     outside: Mapping[int, Outside]
 
@@ -119,12 +120,13 @@ class Videos:
 def open_videos(uri: str, version: int) -> Videos:
     """Of `videos.lance` at `uri`; what was opened stays open for the next one who asks."""
     videos = lance.dataset(uri, version=version)
-    keys = videos.to_table(columns=["video_key", "chunk_index", "file_index"]).to_pydict().values()
-    row_of, outside = {key: row for row, key in enumerate(zip(*keys, strict=True))}, {}
+    columns = videos.to_table(columns=["video_key", "chunk_index", "file_index"]).to_pydict().values()
+    keys: list[tuple[str, int, int]] = list(zip(*columns, strict=True))
+    outside: dict[int, Outside] = {}
     if paths := referenced(videos):
         held = videos.to_table(columns=["file_size", "blake3"]).to_pylist()
         outside = {row: Outside(path, held[row]["file_size"], held[row]["blake3"]) for row, path in paths.items()}
-    return Videos(videos, row_of, outside)
+    return Videos(videos, keys, {key: row for row, key in enumerate(keys)}, outside)
 
 
 def open_video(

@@ -16,7 +16,17 @@ from flows.places import ROOT, Places
 from flows.screen import DONE, FAILED, Screen
 
 ALL_RESULT = ROOT / "benchmarks" / "results" / "test-all.json"
-NO_BENCH = ("__init__", "doctor_cases", "lake_rows", "peer", "recordings", "reporting")
+NO_BENCH = (
+    "__init__",
+    "doctor_cases",
+    "lake_rows",
+    "loader_costs",
+    "loader_sets",
+    "loader_tiers",
+    "peer",
+    "recordings",
+    "reporting",
+)
 
 
 def test(everything: bool, arguments: list[str], screen: Screen) -> int:
