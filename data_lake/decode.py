@@ -70,7 +70,8 @@ def rgb(frame: av.VideoFrame, converter: VideoReformatter) -> np.ndarray:
     """(H, W, 3) uint8. Planar RGB, as lossless video has it, is only rearranged, never converted."""
     if frame.format.name == "gbrp":
         return frame.to_ndarray()
-    return converter.reformat(frame, format="rgb24").to_ndarray()
+    # in this thread: slices for a pool, the default, wait longer for its threads than the whole conversion takes
+    return converter.reformat(frame, format="rgb24", threads=1).to_ndarray()
 
 
 def _missing(indices: Sequence[int], from_s: float, fps: float, where: str) -> UserError:

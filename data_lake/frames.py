@@ -62,17 +62,15 @@ class FrameReader:
     def _rows(self) -> tuple[lance.LanceDataset, dict[str, np.ndarray]]:
         """The table, and its columns where they are small enough to be kept."""
         table = self.version.table("frames")
-        names = self._names(table)
+        names = self._names(table.schema)
         width = sum(_width(table.schema.field(name)) for name in names)
         small = width * len(self) <= CACHED_ROW_BYTES
         return table, self._read(table.to_table(columns=names)) if small else {}
 
-    def _names(self, table: lance.LanceDataset) -> list[str]:
+    def _names(self, schema: pa.Schema) -> list[str]:
         """Columns of numbers; words and lists of any length are no part of a batch."""
-        named = (lake_name(name) for name in self.version.columns)
-        return [
-            name for name in named if is_number(table.schema.field(name).type) or _is_fixed(table.schema.field(name))
-        ]
+        named = [schema.field(lake_name(name)) for name in self.version.columns]
+        return [column.name for column in named if is_number(column.type) or _is_fixed(column)]
 
     @cached_property
     def _places(self) -> "_Places":
@@ -112,7 +110,7 @@ class FrameReader:
         else:
             chunk = rows_NH if self.horizon else index_N[:, None]
             unique, back = np.unique(np.concatenate([index_N, chunk.reshape(-1)]), return_inverse=True)
-            found = self._read(table.take(unique.tolist(), columns=self._names(table)))
+            found = self._read(table.take(unique.tolist(), columns=self._names(table.schema)))
             place_N, place_NH = back[: len(index_N)], back[len(index_N) :].reshape(chunk.shape)
         columns = {name: rows[place_N] for name, rows in found.items() if name != "action" or not self.horizon}
         return columns | ({"action": found["action"][place_NH]} if self.horizon else {})

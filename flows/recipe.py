@@ -181,7 +181,7 @@ def _validated(kind: type[Validated], tree: Any, at: str, where: str) -> Validat
 COUNTS = ("num_steps", "rows_per_step", "num_draws", "checkpoint_every", "sample_stride", "tokens_per_row", "depth")
 COUNTS += ("action_horizon", "execution_horizon", "denoise_steps", "block_size", "num_samples", "render_every")
 COUNTS += ("num_heads", "num_kv_heads", "head_dim", "vision_width", "prefix_width", "suffix_width", "mlp_ratio")
-COUNTS += ("patch_size", "image_size", "max_text_tokens")
+COUNTS += ("patch_size", "image_size", "max_text_tokens", "length", "window")
 SIGNED = ("open", "closed")  # a gripper's values
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from data_lake import frames as module
@@ -75,6 +76,14 @@ def test_without_a_horizon_the_action_is_that_of_the_frame(version: DatasetVersi
     assert found.images == {}
 
 
+def test_columns_of_words_are_left_out(version: DatasetVersion) -> None:
+    """A feature that is a string for each frame, as some recorders write beside the numbers."""
+    schema = pa.schema([("action", pa.list_(pa.float32(), 2)), ("note", pa.string()), ("index", pa.int64())])
+    features = {name: {"dtype": "float32", "shape": [1]} for name in schema.names}
+    reader = FrameReader(replace(version, info={**version.info, "features": features}), cameras=())
+    assert reader._names(schema) == ["action", "index"]
+
+
 def test_no_frames(version: DatasetVersion) -> None:
     found = FrameReader(version, horizon=HORIZON).batch([])
     assert found.columns["action"].shape[:2] == (0, HORIZON) and found.tasks == ()
@@ -82,7 +91,7 @@ def test_no_frames(version: DatasetVersion) -> None:
 
 @pytest.mark.parametrize("index", [-1, sum(LENGTHS)])
 def test_an_index_outside_is_refused(version: DatasetVersion, index: int) -> None:
-    with pytest.raises(UserError, match="LOAD-010"):
+    with pytest.raises(UserError, match=f"LOAD-010: no frame {index}:"):
         FrameReader(version).batch([0, index])
 
 

@@ -92,6 +92,16 @@ def test_what_is_no_video_is_said() -> None:
         index_packets(io.BytesIO(b"no video at all" * 9), "here")
 
 
+def test_an_mp4_without_a_frame_is_said() -> None:
+    content = io.BytesIO()
+    with av.open(content, "w", format="mp4") as container:
+        stream = container.add_stream("mpeg4", rate=20)
+        stream.height = stream.width = 64
+        container.start_encoding()
+    with pytest.raises(UserError, match="DECODE-00[23]"):
+        index_packets(io.BytesIO(content.getvalue()), "here")
+
+
 def test_a_broken_packet_gives_no_picture_of_another() -> None:
     content = mp4(moving(5), 20, "libsvtav1")
     packets = index_packets(io.BytesIO(content), "here")

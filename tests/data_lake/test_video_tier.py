@@ -89,5 +89,6 @@ def test_frames_that_a_video_lacks_are_found_before_training(coded: CodedLake, t
     """An episode said to be longer than its video."""
     late = replace(coded.view.episodes[-1], spans=tuple(replace(s, from_s=9.0) for s in coded.view.episodes[-1].spans))
     view = replace(coded.view, episodes=(*coded.view.episodes[:-1], late))
-    with pytest.raises(UserError, match="DECODE-004"):
+    where = rf"(?s)DECODE-004.*episode {late.episode_index} · view \w+ · video .*, file \d+ "
+    with pytest.raises(UserError, match=where):
         preprocess_view(view, coded.dataset, request_for(images="video"), tmp_path)

@@ -48,6 +48,7 @@ def test_changes_reach_leaves_and_whole_lists() -> None:
         ("train.num_steps=many", "RECIPE-003", ""),
         ("train.num_steps=-5", "RECIPE-003", ""),
         ("preprocess.sample_stride=0", "RECIPE-003", ""),
+        ('pack.shuffle={"length": 8, "window": 0}', "RECIPE-003", ""),
         ("train.learning_rate=NaN", "RECIPE-003", ""),
         ("gate.margin=-0.1", "RECIPE-003", ""),
         ("train.learning_rate=Infinity", "RECIPE-003", ""),
