@@ -94,8 +94,8 @@ def appearing(target: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def link_or_copy(source: Path, target: Path) -> None:
-    """`target` with the content of `source`, which nobody will change: without a copy where the disk can."""
+def link_or_copy(source: Path, target: Path) -> bool:
+    """`target` with the content of `source`, which nobody will change: without a copy, and True, where the disk can."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, target)
@@ -103,6 +103,8 @@ def link_or_copy(source: Path, target: Path) -> None:
         if error.errno not in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
             raise
         shutil.copyfile(source, target)
+        return False
+    return True
 
 
 def read_json(path: Path, *, remedy: str) -> Any:

@@ -8,7 +8,8 @@ from data_lake.view import DatasetView
 from errors import UserError
 from lookup import lookup
 
-IMAGE_BYTES = 128 * 2**20
+TRAIN, HELD_OUT = 0, 1
+IMAGE_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,9 +33,9 @@ class ModelFunctions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """What to make. inputs: the policy's InputSpec as a dict. layout: the embodiment as a dict.
+    """What to make. inputs: the policy's InputSpec as a dict. layout: the embodiment as a dict. images: a tier.
 
-    workers, image_bytes (prepared images held at a time) change how, never what.
+    image_bytes (prepared images that a worker holds at a time) changes how, never what.
     """
 
     sample_stride: int
@@ -42,7 +43,7 @@ class Request:
     inputs: dict[str, Any]
     layout: dict[str, Any]
     functions: ModelFunctions
-    workers: int = 1
+    images: str = "decoded"
     image_bytes: int = IMAGE_BYTES
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from data_lake.packing import TokenCount
+from data_lake.tiers import pixels
 from errors import UserError
 
 CACHED_STEP_BYTES = 256 * 2**20  # action rows up to this size are kept in memory
@@ -140,15 +141,15 @@ class SampleTable:
         image_sample, image_view = np.nonzero(present_NV)
         images = np.empty((len(image_sample), size, size, 3), np.uint8)
         for slot, column in enumerate(columns):
-            found = column.drop_null()
-            if len(found) * size * size * 3 != found.total_values_length:
+            found = pixels(column.drop_null(), self.card)
+            if len(found) != np.count_nonzero(image_view == slot) * size * size * 3:
                 raise UserError(
                     "LOAD-001",
                     f"an image of view {self.views[slot]!r} is not {size} x {size} RGB",
                     where=str(self.folder / "samples.lance"),
                     next_step="run with `--rebuild preprocess --why TEXT`",
                 )
-            images[image_view == slot] = _pixels(found).reshape(-1, size, size, 3)
+            images[image_view == slot] = found.reshape(-1, size, size, 3)
         return images, image_sample.astype(np.int32), image_view.astype(np.int32)
 
     def _chunks(self, first_N: np.ndarray, left_N: np.ndarray, horizon: int) -> tuple[np.ndarray, np.ndarray]:
@@ -165,10 +166,3 @@ class SampleTable:
             return self._cached_actions[steps_NH]
         unique, back = np.unique(steps_NH, return_inverse=True)
         return _fixed(self.steps.take(unique.tolist(), columns=["action"])["action"])[back.reshape(steps_NH.shape)]
-
-
-def _pixels(found: pa.Array) -> np.ndarray:
-    """All bytes of a large_binary array without nulls, end to end, without a copy."""
-    _, offsets, content = found.buffers()
-    start, end = np.frombuffer(offsets, np.int64)[[found.offset, found.offset + len(found)]] if len(found) else (0, 0)
-    return np.frombuffer(content, np.uint8)[start:end] if content is not None else np.empty(0, np.uint8)

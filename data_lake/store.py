@@ -94,6 +94,7 @@ class Attempt:
     def __init__(self, slot: Slot, lease: Lease) -> None:
         self._slot = slot
         self._lease = lease
+        self._known: dict[Path, str] = {}
         self.number = lease.attempt
         self.path.mkdir(parents=True, exist_ok=True)
 
@@ -119,6 +120,22 @@ class Attempt:
         """Directories of earlier attempts, newest first; what is complete in them may be read."""
         numbered = [path for path in (self._slot.path / "attempts").iterdir() if int(path.name) < self.number]
         return sorted(numbered, key=lambda path: -int(path.name))
+
+    @property
+    def siblings(self) -> list[dict[str, Any]]:
+        """Records of the stage at the same semantic version, newest first, whose files may be taken as they are.
+
+        None when this slot replaces a revoked one: it is built from nothing.
+        """
+        identity = self._slot.identity
+        if "revoked" in identity:
+            return []
+        found = [record for record in records(self._slot.lake, self._slot.stage) if "revoked" not in record]
+        return [record for record in reversed(found) if record["identity"]["version"] == identity["version"]]
+
+    def vouch(self, path: Path, digest: str) -> None:
+        """`path` is a link to a file of this SHA-256 that a record vouches for: it need not be read again."""
+        self._known[path] = digest
 
     def check(self) -> None:
         """Raise TakenOver when another builder has the slot now. Call it between units of work."""
@@ -152,7 +169,7 @@ class Attempt:
         return {
             path.relative_to(self._slot.path).as_posix(): {
                 "size": path.stat().st_size,
-                "sha256": sha256(path, durable=True),
+                "sha256": self._known.get(path) or sha256(path, durable=True),
             }
             for path in found
         }

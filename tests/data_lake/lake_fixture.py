@@ -47,7 +47,7 @@ def request_for(**changes: Any) -> Request:
             for name in ("prepare_view", "fit_tokenizer", "text_tokens", "robot", "training_actions")
         }
     )
-    wanted = {"sample_stride": 2, "heldout_episodes": (), "functions": functions, "workers": 2} | changes
+    wanted = {"sample_stride": 2, "heldout_episodes": (), "functions": functions} | changes
     wanted["inputs"] = inputs | changes.get("inputs", {})
     wanted["layout"] = layout | changes.get("layout", {})
     return Request(**wanted)
