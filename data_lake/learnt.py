@@ -5,7 +5,7 @@ Groups follow from the view, never from who worked when, so the same view has th
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,11 @@ from data_lake.files import put_if_absent
 from data_lake.prepare import STEPS, Workshop
 from data_lake.request import HELD_OUT, Request
 from data_lake.sketches import Summary
-from data_lake.statistics import moments_json
+from data_lake.statistics import Statistics
 from data_lake.steps import Steps, steps_of_rows
 
 CHUNK_OFFSETS = 16  # how far ahead of its chunk's start an action counts in the statistics of changes
 EXACT_NUMBERS = 8_000_000  # as many are taken into memory for exact quantiles; beyond, sketches answer
-SHARES = {"q01": 0.01, "q99": 0.99}
 
 
 def summary_file(key: str) -> str:
@@ -87,14 +86,12 @@ def statistics_json(
 
     A dimension that is learnt as it is counts once per step. One that is learnt as a change counts `ahead`.
     """
-    stats: dict[str, Any] = {}
-    for name, summary in summaries.items():
-        if rows is None:
-            quantiles = summary.quantiles(*SHARES.values())
-        else:
-            quantiles = np.quantile(np.concatenate(rows[name]).astype(np.float64), [*SHARES.values()], axis=0)
-        found = dict(zip(SHARES, quantiles.tolist(), strict=True))
-        stats[name] = {**moments_json(summary.moments), **found, "count": summary.moments.count}
+    if rows is not None:
+        stats: dict[str, Any] = {
+            name: reduce(Statistics.merged, map(Statistics.of, pieces)).as_json() for name, pieces in rows.items()
+        }
+    else:
+        stats = {name: summary.statistics_json() for name, summary in summaries.items()}
     ahead = stats.pop("ahead", stats["action"])
     is_delta_A = np.asarray(request.layout["delta_mask"], bool)
     stats["action"] = {

@@ -61,7 +61,9 @@ def still_segments(states_TD: np.ndarray, steps: int) -> list[tuple[int, int]]:
 
 def jumps(states_TD: np.ndarray) -> list[tuple[int, int]]:
     """(step, dimension) of steps larger than the median step by JUMP_DEVIATIONS median absolute deviations, than
-    JUMP_TIMES the median, and than JUMP_SHARE of the dimension's range. Dimensions that only switch between a few values are left alone."""
+    JUMP_TIMES the median step, and than JUMP_SHARE of the dimension's range.
+
+    Dimensions that only switch between a few values are left alone."""
     if len(states_TD) < 3:
         return []
     moved_SD = np.abs(np.diff(states_TD.astype(np.float64), axis=0))

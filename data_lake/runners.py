@@ -16,7 +16,10 @@ NATIVE, RAY = "native", "ray"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runner:
-    """name: `native` or `ray`. workers: units at a time, at most. address: of the Ray cluster, "" for one here."""
+    """name: `native` (Daft on this machine, a unit per core) or `ray`. workers: units in flight on the Ray cluster.
+
+    address: of the cluster, "" for one that begins here.
+    """
 
     name: str = NATIVE
     workers: int = 1
@@ -37,9 +40,7 @@ class Runner:
             )
         if not units:
             return
-        for failure in (
-            self._on_ray(work, told, units) if self.name == RAY else _native(work, told, units, self.workers)
-        ):
+        for failure in self._on_ray(work, told, units) if self.name == RAY else _native(work, told, units):
             if failure:
                 fields = json.loads(failure)
                 raise UserError(fields.pop("code"), fields.pop("message"), **fields)
@@ -62,17 +63,12 @@ def failure_of(work: str, told: str, unit: str) -> str:
     return ""
 
 
-def _native(work: str, told: str, units: Sequence[str], workers: int) -> Iterator[str]:
-    """Units as rows of a Daft plan, one at a time in each of `workers` processes."""
+def _native(work: str, told: str, units: Sequence[str]) -> Iterator[str]:
+    """Units as rows of a Daft plan, a batch each: its native runner keeps every core at one, and the order."""
     import daft
 
-    @daft.cls(max_concurrency=workers)
-    class Worker:
-        @daft.method(return_dtype=daft.DataType.string())
-        def failure(self, work: str, told: str, unit: str) -> str:
-            return failure_of(work, told, unit)
-
+    failure = daft.func(failure_of, return_dtype=daft.DataType.string())
     plan = daft.from_pydict({"unit": list(units)}).into_batches(1)
-    found = plan.select(Worker().failure(daft.lit(work), daft.lit(told), daft.col("unit")).alias("failure"))
-    for row in found.iter_rows(results_buffer_size=workers):
+    found = plan.select(failure(daft.lit(work), daft.lit(told), daft.col("unit")).alias("failure"))
+    for row in found.iter_rows():
         yield row["failure"]

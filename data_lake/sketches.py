@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from datasketches import tdigest_float
 
-from data_lake.statistics import Moments
+from data_lake.statistics import Moments, moments_json
 
 SIZE = 500  # about as many centroids are kept: 5 kB a dimension
 
@@ -52,6 +52,12 @@ class Summary:
         """(len(shares), D), within the sketch's error."""
         digests = [tdigest_float.deserialize(content) for content in self.sketches]
         return np.array([[digest.get_quantile(share) for digest in digests] for share in shares])
+
+    def statistics_json(self) -> dict[str, list[float] | int]:
+        """What `Statistics.as_json` says of the same rows, quantiles within the sketch's error."""
+        q01_D, q99_D = self.quantiles(0.01, 0.99)
+        quantiles = {"q01": q01_D.tolist(), "q99": q99_D.tolist()}
+        return {**moments_json(self.moments), **quantiles, "count": self.moments.count}
 
     def as_json(self) -> dict[str, Any]:
         """To be kept; `from_json` gives the same again, bit for bit."""

@@ -85,10 +85,12 @@ class IngestSpec(Spec):
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreprocessSpec(Spec):
     """sample_stride: a sample starts at every n-th frame. heldout_episodes: source episodes kept from
-    training and statistics, used for open-loop errors."""
+    training and statistics, used for open-loop errors. images: kept as their pixels, or as JPEG, whose fidelity
+    the card states."""
 
     sample_stride: int = 1
     heldout_episodes: tuple[int, ...] = ()
+    images: Literal["decoded", "jpeg"] = field(default="decoded", metadata=NEUTRAL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
