@@ -51,14 +51,14 @@ def spread(
     import ray
     from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 
-    remote = ray.remote(num_cpus=1, memory=unit_bytes, max_retries=TRIES, scheduling_strategy="SPREAD")(work)
-    waiting = iter(units)
-    running = deque(remote.remote(unit) for unit in islice(waiting, in_flight))
+    remote = ray.remote(num_cpus=1, memory=unit_bytes, max_retries=TRIES, scheduling_strategy="SPREAD")(_worked)
+    shared, waiting = ray.put(work), iter(units)
+    running = deque(remote.remote(shared, unit) for unit in islice(waiting, in_flight))
     try:
         while running:
             yield ray.get(running[0])
             running.popleft()
-            running.extend(remote.remote(unit) for unit in islice(waiting, 1))
+            running.extend(remote.remote(shared, unit) for unit in islice(waiting, 1))
     except (RayTaskError, TaskCancelledError):
         raise
     except RayError as error:
@@ -66,3 +66,7 @@ def spread(
     finally:
         for each in running:
             ray.cancel(each, force=True)
+
+
+def _worked(work: Callable[[Unit], Result], unit: Unit) -> Result:
+    return work(unit)

@@ -51,10 +51,10 @@ def test_changes_count_at_every_offset_of_a_chunk() -> None:
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_held_out_rows_do_not_count(exact: bool) -> None:
-    near, far = (np.full((9, 2), value, np.float32) for value in (1.0, 1e6))
+    near, far = (np.full((9, 4), value, np.float32) for value in (1.0, 1e6))
     steps = [Steps(proprio_TP=rows, actions_TA=rows) for rows in (near, far)]
     stats = statistics(steps, request_for(), [TRAIN, HELD_OUT], exact=exact)
-    assert (stats["action"]["q99"], stats["action"]["max"], stats["action"]["count"]) == ([1.0] * 2, [1.0] * 2, 9)
+    assert (stats["action"]["q99"], stats["action"]["max"], stats["action"]["count"]) == ([1.0] * 4, [1.0] * 4, 9)
 
 
 def test_many_rows_are_answered_by_sketches(coded: CodedLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
