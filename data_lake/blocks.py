@@ -15,6 +15,7 @@ from data_lake.view import DatasetView, ViewEpisode
 
 MEAN_EPISODES, MAX_EPISODES = 8, 32
 MAX_BYTES = 512 << 20  # of decoded images
+MAX_STEPS = 1 << 18  # of a block, and of a group: what a worker has in memory
 MEAN_BLOCKS, MAX_BLOCKS = 16, 64  # of a group, whose statistics are kept
 MEANT = ("colour_order", "image_orientation", "fps", "action_mode")  # of a view's meaning: what preparing depends on
 LAYOUT = 1  # of what a block's files hold; another number, and none is adopted
@@ -83,7 +84,8 @@ def groups_of(blocks: Sequence[Block]) -> list[Group]:
     held: list[Block] = []
     for block in blocks:
         held.append(block)
-        if _ends(block.key, MEAN_BLOCKS) or len(held) == MAX_BLOCKS:
+        full = len(held) == MAX_BLOCKS or sum(each.num_steps for each in held) >= MAX_STEPS
+        if full or _ends(block.key, MEAN_BLOCKS):
             groups.append(_group(held))
             held = []
     return [*groups, _group(held)] if held else groups
@@ -96,13 +98,14 @@ def _group(blocks: Sequence[Block]) -> Group:
 def _runs(view: DatasetView, request: Request) -> Iterator[range]:
     """Places of the episodes of each block."""
     image_bytes = request.inputs["image_size"] ** 2 * 3 * len(request.inputs["views"])
-    start, held = 0, 0
+    start, held, steps = 0, 0, 0
     for number, episode in enumerate(view.episodes):
         held += -(-episode.length // request.sample_stride) * image_bytes
-        full = number + 1 - start == MAX_EPISODES or held >= MAX_BYTES
+        steps += episode.length
+        full = number + 1 - start == MAX_EPISODES or held >= MAX_BYTES or steps >= MAX_STEPS
         if full or _ends(episode.content_hash, MEAN_EPISODES) or number + 1 == len(view.episodes):
             yield range(start, number + 1)
-            start, held = number + 1, 0
+            start, held, steps = number + 1, 0, 0
 
 
 def _ends(digest: str, mean: int) -> bool:

@@ -6,12 +6,16 @@ Ray is loaded where it is used. Each node needs the same checkout, and the lake 
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
-from errors import Transient
+from errors import Transient, UserError
 
 OBJECT_STORE_BYTES = 256 << 20  # of a cluster that begins here; results are small, their bytes go to the lake
+# What a cluster that begins here is told before Ray is loaded. The first variable, despite its name, decides on every
+# system whether Ray listens on all interfaces or, at 0, on loopback alone (`ray_constants.ENABLE_RAY_CLUSTER`).
+ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 UNIT_BYTES = 512 << 20  # memory that Ray sets aside for a unit, so that a node is not given more than it holds
 TRIES = 8  # of a unit whose node or worker died
 
@@ -19,20 +23,52 @@ Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 
 
-def connect(address: str) -> None:
-    """Join the cluster at `address` (`auto`, HOST:PORT), or begin one on this machine for "". Once per process.
+@contextmanager
+def joined(address: str) -> Iterator[None]:
+    """Inside, this process is in the cluster at `address` (HOST:PORT), or in one on this machine for "", which listens
+    on loopback alone and ends with the block. In a cluster already, it stays there.
 
-    `RAY_AUTH_MODE` decides as everywhere in Ray whether the cluster asks for a token.
+    `RAY_AUTH_MODE` decides as everywhere in Ray whether a cluster asks for a token; one that begins here does unless
+    told otherwise. Raises UserError LAKE-156 when no cluster answers, LAKE-157 when Ray, loaded before, would listen
+    beyond this machine.
     """
+    if not address:
+        os.environ.update(ALONE)
     import ray
 
     if ray.is_initialized():
+        yield
         return
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # a unit without a GPU leaves them visible
-    if address:
-        ray.init(address=address, log_to_driver=False)
-    else:
+    try:
+        _init(address)
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _init(address: str) -> None:
+    import ray
+
+    if not address:
         ray.init(include_dashboard=False, log_to_driver=False, object_store_memory=OBJECT_STORE_BYTES)
+        if not ray.get_runtime_context().gcs_address.startswith("127."):
+            raise UserError(
+                "LAKE-157",
+                "a Ray cluster that begins here would listen on all interfaces: Ray was loaded before",
+                where="runner: ray, without ray_address",
+                next_step=f"set {next(iter(ALONE))}=0, or join a cluster by ray_address",
+            )
+        return
+    try:
+        ray.init(address=address, log_to_driver=False)
+    except (ConnectionError, ValueError) as error:
+        raise UserError(
+            "LAKE-156",
+            f"no Ray cluster answers there: {error}",
+            where=f"ray_address: {address}",
+            next_step="start one with `ray start --head`, or leave ray_address out to begin one here",
+        ) from error
 
 
 def spread(

@@ -14,7 +14,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 from lance.schema import LanceSchema
 
 from data_lake.samples import view_column
-from errors import UserError
+from errors import Transient, UserError
 
 PLACED = ("split", "episode_index", "source_episode", "task_index", "first_step", "text_tokens")
 MOST_ROWS, MOST_BYTES = 2**31 - 1, 2**46  # of a file: a part is never two
@@ -53,15 +53,15 @@ def content_part(schema: pa.Schema) -> pa.Schema:
 def write_part(batches: Iterable[pa.RecordBatch], schema: pa.Schema, table: Path) -> dict[str, Any]:
     """A file of `table` with these rows, as they come: the JSON of its fragment, which no version has yet.
 
-    Raises the UserError of making a batch as itself.
+    Raises the UserError or Transient of making a batch as itself.
     """
-    failed: list[UserError] = []
+    failed: list[UserError | Transient] = []
 
     def watched() -> Iterator[pa.RecordBatch]:
         try:
             yield from batches
-        except UserError as error:
-            failed.append(error)  # Lance would only pass its text on
+        except (UserError, Transient) as error:
+            failed.append(error)  # Lance would only pass its text on, in an OSError
             raise
 
     reader = pa.RecordBatchReader.from_batches(schema, watched())
@@ -69,7 +69,7 @@ def write_part(batches: Iterable[pa.RecordBatch], schema: pa.Schema, table: Path
         (fragment,) = write_fragments(
             reader, str(table), schema=schema, mode="create", max_rows_per_file=MOST_ROWS, max_bytes_per_file=MOST_BYTES
         )
-    except Exception as error:
+    except OSError as error:
         raise (failed or [error])[0] from None
     return fragment.to_json()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from errors import UserError
+from errors import Transient, UserError
 from lookup import lookup
 
 NATIVE, RAY = "native", "ray"
@@ -28,8 +28,9 @@ class Runner:
     def run(self, work: str, told: str, units: Sequence[str]) -> Iterator[None]:
         """`work(told, unit)` for each unit, wherever; yields as they are finished, in their order.
 
-        work: dotted name of a function of two texts, which leaves its result in the lake. Raises the UserError of the
-        first unit that failed, Transient when the cluster lost a unit again and again, PREP-010 for an unknown runner.
+        work: dotted name of a function of two texts, which leaves its result in the lake. Raises the UserError or
+        Transient of the first unit that failed, Transient when the cluster lost a unit again and again, UserError
+        PREP-010 for an unknown runner, LAKE-156 and -157 as `cluster.joined`.
         """
         if self.name not in (NATIVE, RAY):
             raise UserError(
@@ -42,31 +43,41 @@ class Runner:
             return
         for failure in self._on_ray(work, told, units) if self.name == RAY else _native(work, told, units):
             if failure:
-                fields = json.loads(failure)
-                raise UserError(fields.pop("code"), fields.pop("message"), **fields)
+                raise _error(failure)
             yield None
 
     def _on_ray(self, work: str, told: str, units: Sequence[str]) -> Iterator[str]:
-        from data_lake.cluster import connect, spread
+        from data_lake.cluster import joined, spread
 
-        connect(self.address)
-        return spread(units, partial(failure_of, work, told), in_flight=self.workers)
+        with joined(self.address):
+            yield from spread(units, partial(failure_of, work, told), in_flight=max(1, self.workers))
 
 
 def failure_of(work: str, told: str, unit: str) -> str:
-    """Do a unit. The UserError that it raised as JSON, "" when there was none: errors travel as values."""
+    """Do a unit. The arguments of the UserError or Transient that it raised as JSON, "" when there was none: these
+    errors travel as values, since an engine passes on no more than their text."""
     try:
         lookup({}, work, "function")(told, unit)
-    except UserError as error:
-        names = ("code", "message", "where", "done", "next_step")
-        return json.dumps(dict(zip(names, error.args, strict=True)))
+    except (UserError, Transient) as error:
+        return json.dumps(error.args)
     return ""
+
+
+def _error(failure: str) -> UserError | Transient:
+    """What `failure_of` told: a UserError has five arguments, Transient one."""
+    match json.loads(failure):
+        case [code, message, where, done, next_step]:
+            return UserError(code, message, where=where, done=done, next_step=next_step)
+        case arguments:
+            return Transient(*arguments)
 
 
 def _native(work: str, told: str, units: Sequence[str]) -> Iterator[str]:
     """Units as rows of a Daft plan, a batch each: its native runner keeps every core at one, and the order."""
     import daft
 
+    if daft.get_or_infer_runner_type() != NATIVE:  # an environment variable, or a Ray cluster that someone else joined
+        daft.set_runner_native()
     failure = daft.func(failure_of, return_dtype=daft.DataType.string())
     plan = daft.from_pydict({"unit": list(units)}).into_batches(1)
     found = plan.select(failure(daft.lit(work), daft.lit(told), daft.col("unit")).alias("failure"))
