@@ -1,19 +1,18 @@
 """Decoding, conversion to RGB and resizing in preprocessing, beside bare PyAV on the same files with the same resizing.
 
-The recordings are made for it: H.264 of 640 x 480, to 224 x 224. Each side has as many processes as there are cores,
-interleaved; checksums of every prepared image prove the same work. Marks and writing are timed apart. Then one percent
-is appended to a thousand small episodes, and what that costs beside building them all.
+The recordings are made for it: H.264 of 640 x 480, to 224 x 224. Each side has all cores and is warm (bare PyAV: a
+process per core that takes one video after the other), interleaved; checksums of every prepared image prove the same
+work. Marks and writing are timed apart. Then one percent is appended to a thousand small episodes.
 """
 
-import json
+import multiprocessing
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 import zlib
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ import av
 from benchmarks.recordings import write_recordings
 from benchmarks.reporting import Target, result, spread
 from data_lake.blocks import blocks_of
+from data_lake.cluster import joined
 from data_lake.earlier import Earlier, Output
 from data_lake.images import prepared_images
 from data_lake.ingest import ingest_source
@@ -34,13 +34,12 @@ from data_lake.runners import NATIVE, RAY, Runner
 from data_lake.specs import IngestSpec
 from data_lake.steps import read_steps
 from data_lake.view import DatasetView, read_view
-from flows.places import ROOT
 from model_core.embodiments import METAWORLD_SAWYER, layout_of
 from model_core.transforms import prepare_view
 from tasks.preprocess import FUNCTIONS
 
 ROUNDS = 4
-NUM_EPISODES, EPISODE_BYTES = 32, 2 << 20
+NUM_EPISODES, EPISODE_BYTES = 48, 6 << 20
 SMALL_EPISODES, SMALL_BYTES, SHARE = 1000, 600_000, 0.01
 SIZE, CAMERA = 224, "front"
 SPEC = IngestSpec(dataset="made", embodiment="made")
@@ -55,20 +54,7 @@ def main(lake: Path, home: Path) -> dict[str, Any]:
         source = write_recordings(root / "source", NUM_EPISODES, EPISODE_BYTES)
         view = taken_in(source, root)
         frames = sum(episode.length for episode in view.episodes)
-        decoders: dict[str, Callable[[], list[int]]] = {
-            "pyav": lambda: _bare(source, workers),
-            "native": lambda: _by_runner(view, root, Runner(name=NATIVE, workers=workers)),
-            "ray": lambda: _by_runner(view, root, Runner(name=RAY, workers=2 * workers)),
-        }
-        rates: dict[str, list[float]] = {name: [] for name in decoders}
-        found: dict[str, list[int]] = {}
-        for _ in range(ROUNDS + 1):
-            for name, decoder in decoders.items():
-                started = time.perf_counter()
-                found[name] = decoder()
-                rates[name].append(frames / (time.perf_counter() - started) / workers)
-        assert sorted(found["pyav"]) == sorted(found["native"]) == sorted(found["ray"]), "not the same images"
-        rates = {name: samples[1:] for name, samples in rates.items()}
+        rates = {name: [frames / each / workers for each in taken] for name, taken in _seconds(source, view, root)}
         apart = _apart(view, root)
         appended = _appended(root / "small", workers)
     median = {name: statistics.median(samples) for name, samples in rates.items()}
@@ -102,6 +88,26 @@ def request() -> Request:
     return Request(sample_stride=1, heldout_episodes=(), inputs=inputs, layout=layout, functions=FUNCTIONS)
 
 
+def _seconds(source: Path, view: DatasetView, root: Path) -> list[tuple[str, list[float]]]:
+    """Seconds of each side in each round, after one that warms all. The same checksums come from all sides."""
+    workers, videos = os.cpu_count() or 1, sorted(map(str, source.rglob("*.mp4")))
+    taken: dict[str, list[float]] = {"pyav": [], "native": [], "ray": []}
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as bare, joined(""):
+        sides: dict[str, Callable[[], list[int]]] = {
+            "pyav": lambda: list(bare.map(_checksum, videos)),
+            "native": lambda: _by_runner(view, root, Runner(name=NATIVE)),
+            "ray": lambda: _by_runner(view, root, Runner(name=RAY, workers=2 * workers)),
+        }
+        for _ in range(ROUNDS + 1):
+            found: dict[str, list[int]] = {}
+            for name, side in sides.items():
+                started = time.perf_counter()
+                found[name] = sorted(side())
+                taken[name].append(time.perf_counter() - started)
+            assert found["pyav"] == found["native"] == found["ray"], "not the same images"
+    return [(name, samples[1:]) for name, samples in taken.items()]
+
+
 def _by_runner(view: DatasetView, root: Path, runner: Runner) -> list[int]:
     """The checksum of each episode, by the units of preprocessing on its runner."""
     sums = root / "sums"
@@ -125,16 +131,8 @@ def decoded_block(workshop_json: str, block_text: str) -> None:
         (Path(workshop.out) / str(episode.episode_index)).write_text(str(total))
 
 
-def _bare(source: Path, workers: int) -> list[int]:
-    """The checksum of each video, by a process per core that does nothing but this."""
-    videos = sorted(source.rglob("*.mp4"))
-    command = [sys.executable, "-m", "benchmarks.preprocess"]
-    shares = [[*command, *map(str, videos[worker::workers])] for worker in range(workers)]
-    running = [subprocess.Popen(share, stdout=subprocess.PIPE, text=True, cwd=ROOT) for share in shares]
-    return [total for process in running for total in json.loads(process.communicate()[0])]
-
-
 def _checksum(path: str) -> int:
+    """Of a video's images, by what does nothing but this."""
     total, inputs = 0, request().inputs
     with av.open(path) as container:
         for frame in container.decode(video=0):
@@ -182,7 +180,3 @@ def _appended(root: Path, workers: int) -> dict[str, float]:
         "added": len(view.episodes) - len(before.episodes),
         "prepared": len(view.episodes) - made.num_adopted,
     }
-
-
-if __name__ == "__main__":
-    print(json.dumps([_checksum(path) for path in sys.argv[1:]]))

@@ -51,7 +51,7 @@ def _init(address: str) -> None:
     import ray
 
     if not address:
-        ray.init(include_dashboard=False, log_to_driver=False, object_store_memory=OBJECT_STORE_BYTES)
+        ray.init(address="local", include_dashboard=False, log_to_driver=False, object_store_memory=OBJECT_STORE_BYTES)
         if not ray.get_runtime_context().gcs_address.startswith("127."):
             raise UserError(
                 "LAKE-157",

@@ -14,10 +14,11 @@ import numpy as np
 import ray
 from ray.cluster_utils import Cluster
 
-from data_lake.cluster import connect, spread
+from data_lake.cluster import joined, spread
 from data_lake.preprocess import preprocess_view
 from data_lake.runners import RAY, Runner
 from data_lake.view import read_view
+from errors import UserError
 from tests.data_lake.lake_fixture import RECORDED, request_for, write_dataset, write_view
 from tests.data_lake.model_functions import prepare_view
 
@@ -36,7 +37,6 @@ def inverse(number: int) -> float:
 
 def order() -> dict:
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, **STORE})
-    connect(cluster.address)
     given: list[int] = []
     begun: list[int] = []
 
@@ -45,14 +45,19 @@ def order() -> dict:
             begun.append(number + 1 - len(given))
             yield number
 
-    given.extend(spread(units(), square, in_flight=3))
-    raised = ""
+    raised = []
+    with joined(cluster.address):
+        given.extend(spread(units(), square, in_flight=3))
+        try:
+            list(spread([1, 2, 0, 4], inverse, in_flight=2))
+        except ZeroDivisionError:
+            raised.append("ZeroDivisionError")
+    cluster.shutdown()
     try:
-        list(spread([1, 2, 0, 4], inverse, in_flight=2))
-    except ZeroDivisionError:
-        raised = "ZeroDivisionError"
-    _end(cluster)
-    return {"results": given, "most_begun": max(begun), "raised": raised}
+        list(Runner(name=RAY).run("never:called", "", ["unit"]))  # Ray is loaded here already
+    except UserError as error:
+        raised.append(error.code)
+    return {"results": given, "most_begun": max(begun), "raised": raised, "joined": ray.is_initialized()}
 
 
 def slow_view(image: np.ndarray, inputs: dict) -> np.ndarray:
@@ -74,7 +79,6 @@ def node_death(folder: str) -> dict:
     request = request_for(functions=slow, inputs={"folder": folder})
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **STORE})
     nodes = [cluster.add_node(num_cpus=1, memory=2 << 30, **STORE) for _ in range(2)]
-    connect(cluster.address)
     died: list[str] = []
     killer = threading.Thread(target=_kill_one_at_work, args=(cluster, nodes, root, died), daemon=True)
     killer.start()
@@ -83,15 +87,10 @@ def node_death(folder: str) -> dict:
         view, root / "dataset", request, root / "ray", runner=Runner(name=RAY, workers=4, address=cluster.address)
     )
     killer.join()
-    _end(cluster)
+    cluster.shutdown()
     (root / "native").mkdir()
     preprocess_view(view, root / "dataset", request, root / "native")
     return {"died_at_work": bool(died), "ray": digest(root / "ray"), "native": digest(root / "native")}
-
-
-def _end(cluster: Cluster) -> None:
-    ray.shutdown()
-    cluster.shutdown()
 
 
 def _kill_one_at_work(cluster: Cluster, nodes: list, root: Path, died: list[str]) -> None:

@@ -6,7 +6,7 @@ from hashlib import sha256
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_lake.blocks import MAX_EPISODES, Block, blocks_of, groups_of
+from data_lake.blocks import MAX_EPISODES, MAX_STEPS, Block, blocks_of, groups_of
 from data_lake.view import DatasetView, ViewEpisode
 from tests.data_lake.lake_fixture import request_for
 
@@ -83,6 +83,11 @@ def test_whatever_decides_what_is_made_is_in_the_key() -> None:
     assert plain == keys(numbers, image_bytes=1)
     held = {block.key for block in blocks_of(view_of(numbers), request_for(), [1] + [0] * 29)}
     assert len(held - plain) == 1
+
+
+def test_a_group_holds_no_more_steps_than_a_worker_can() -> None:
+    found = groups_of(blocks_of(view_of(list(range(400)), length=5_000), request_for(), [0] * 400))
+    assert max(sum(group.lengths) for group in found) < 2 * MAX_STEPS
 
 
 def test_long_episodes_are_alone() -> None:

@@ -14,9 +14,9 @@ from flows.places import ROOT
 QUIET = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
 
 
-def run(script: str, *arguments: object) -> dict:
-    """The JSON that a function of ray_scripts prints last."""
-    command = [sys.executable, "-m", "tests.data_lake.ray_scripts", script, *map(str, arguments)]
+def run(*arguments: object, module: str = "ray_scripts") -> dict:
+    """The JSON that a module prints last."""
+    command = [sys.executable, "-m", f"tests.data_lake.{module}", *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, **QUIET}, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
@@ -27,7 +27,17 @@ def test_results_come_in_order_and_no_more_than_asked_are_begun() -> None:
     found = run("order")
     assert found["results"] == [number * number for number in range(12)]
     assert found["most_begun"] <= 3
-    assert found["raised"] == "ZeroDivisionError"
+    assert found["raised"] == ["ZeroDivisionError", "LAKE-157"]
+    assert not found["joined"]
+
+
+@pytest.mark.slow
+def test_a_cluster_here_is_on_loopback_alone_and_ends_with_the_work(tmp_path: Path) -> None:
+    found = run(tmp_path, module="ray_here")
+    assert found["listening"] > 4
+    assert found["beyond"] == []
+    assert (found["raised"], found["done"]) == ("PREP-006 unit 2 bad", 2)
+    assert found["left"] == []
 
 
 @pytest.mark.slow

@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from data_lake.runners import Runner, failure_of
-from errors import UserError
+from errors import Transient, UserError
 
 
 def leave(folder: str, unit: str) -> None:
-    """A unit of work: `3 bad` fails."""
+    """A unit of work: one that ends in `bad` fails, one in `again` may be tried again."""
+    if unit.endswith("again"):
+        raise Transient(f"unit {unit}")
     if unit.endswith("bad"):
         raise UserError("PREP-006", f"unit {unit}", where="here", done="nothing", next_step="mend it")
     (Path(folder) / unit).touch()
@@ -32,6 +34,11 @@ def test_the_first_failure_in_order_is_raised_whole(tmp_path: Path) -> None:
     error = caught.value
     assert (error.code, error.message, error.where) == ("PREP-006", "unit 2 bad", "here")
     assert (error.done, error.next_step, done) == ("nothing", "mend it", 2)
+
+
+def test_what_a_retry_may_cure_is_told_as_such(tmp_path: Path) -> None:
+    with pytest.raises(Transient, match="unit 1 again"):
+        list(Runner().run(WORK, str(tmp_path), ["0", "1 again", "2 bad"]))
 
 
 def test_no_unit_needs_no_engine_and_another_name_is_refused() -> None:
