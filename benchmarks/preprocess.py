@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import av
+from threadpoolctl import threadpool_limits
 
 from benchmarks.recordings import write_recordings
 from benchmarks.reporting import Target, result, spread
@@ -92,7 +93,8 @@ def _seconds(source: Path, view: DatasetView, root: Path) -> list[tuple[str, lis
     """Seconds of each side in each round, after one that warms all. The same checksums come from all sides."""
     workers, videos = os.cpu_count() or 1, sorted(map(str, source.rglob("*.mp4")))
     taken: dict[str, list[float]] = {"pyav": [], "native": [], "ray": []}
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as bare, joined(""):
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, spawn, threadpool_limits, (1,)) as bare, joined(""):
         sides: dict[str, Callable[[], list[int]]] = {
             "pyav": lambda: list(bare.map(_checksum, videos)),
             "native": lambda: _by_runner(view, root, Runner(name=NATIVE)),

@@ -73,13 +73,18 @@ def _error(failure: str) -> UserError | Transient:
 
 
 def _native(work: str, told: str, units: Sequence[str]) -> Iterator[str]:
-    """Units as rows of a Daft plan, a batch each: its native runner keeps every core at one, and the order."""
+    """Units as rows of a Daft plan, a batch each: its native runner keeps every core at one, and the order.
+
+    Meanwhile BLAS has one thread: several per unit would wait for one another's cores.
+    """
     import daft
+    from threadpoolctl import threadpool_limits
 
     if daft.get_or_infer_runner_type() != NATIVE:  # an environment variable, or a Ray cluster that someone else joined
         daft.set_runner_native()
     failure = daft.func(failure_of, return_dtype=daft.DataType.string())
     plan = daft.from_pydict({"unit": list(units)}).into_batches(1)
     found = plan.select(failure(daft.lit(work), daft.lit(told), daft.col("unit")).alias("failure"))
-    for row in found.iter_rows():
-        yield row["failure"]
+    with threadpool_limits(1):
+        for row in found.iter_rows():
+            yield row["failure"]
