@@ -45,7 +45,6 @@ def prepare(sets: Sets, folder: Path, image_size: int, tier: Tier) -> InputSpec:
         layout=layout_of(lookup(EMBODIMENTS, "metaworld_sawyer", "embodiment")),
         functions=FUNCTIONS,
         images=tier,
-        workers=2,
     )
     folder.mkdir()
     meant = replace(view, meaning=view.meaning | {"action_mode": "delta"})

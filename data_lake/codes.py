@@ -38,6 +38,8 @@ _REBUILD = "restore the data set from a copy, or ingest its sources into a new o
 
 # LAKE-001 … LAKE-006, LAKE-034 … -036, most of LAKE-130 … and LAKE-180 … stop a command as a whole, LAKE-154 and
 # LAKE-155 a repair (UserError); the others are about one episode or one file.
+# LAKE-001 … LAKE-006, LAKE-034 … -036 and most of LAKE-130 … stop a command as a whole, LAKE-154 and LAKE-155 a repair,
+# LAKE-156 and LAKE-157 work on Ray (UserError); the others are about one episode or one file.
 CODES: dict[str, Code] = {
     "LAKE-001": _lake("no episode could be ingested", "mend what the findings name first"),
     "LAKE-002": _lake("not a source that is understood", "name a folder with meta/info.json, or give its format"),
@@ -177,6 +179,8 @@ CODES: dict[str, Code] = {
     "LAKE-153": _bad("frames of the video cannot be decoded", _COPY),
     "LAKE-154": _lake("only a LeRobot folder can be repaired", "name the folder that holds meta/info.json"),
     "LAKE-155": _lake("the repaired metadata could not be written", "mend what the message names"),
+    "LAKE-156": _lake("no Ray cluster answers", "start one with `ray start --head`, or leave ray_address out"),
+    "LAKE-157": _lake("a Ray cluster here would listen on all interfaces", "join a cluster by ray_address"),
     "LAKE-070": _lake("a table has another number of rows than the manifest says", _REBUILD),
     "LAKE-071": _lake("the episodes do not tile the frames", _REBUILD),
     "LAKE-072": _lake("an episode names a video that is not there", _REBUILD),

@@ -11,10 +11,10 @@ from typing import BinaryIO
 
 import av
 import numpy as np
-from av.codec.codec import UnknownCodecError
 from av.container import InputContainer
 from av.video.reformatter import VideoReformatter
 
+from data_lake.trial import ABSENT
 from errors import UserError
 
 RATE_FIX = "check the declared fps and timestamps with `./vlaloop doctor PATH`"
@@ -37,8 +37,8 @@ def opened_video(file: BinaryIO | BufferedIOBase, where: str) -> Iterator[tuple[
                     next_step="re-encode the video as H.264 or AV1, or install a PyAV build that has the codec",
                 )
             yield container, stream
-    except (av.DecoderNotFoundError, UnknownCodecError) as error:
-        raise UserError("DECODE-001", f"codec not available in this build: {error}", where=where) from error
+    except ABSENT as error:
+        raise UserError("DECODE-001", f"codec not available on this machine: {error}", where=where) from error
     except (av.FFmpegError, EOFError) as error:
         raise UserError(
             "DECODE-002",

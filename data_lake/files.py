@@ -133,14 +133,14 @@ def appeared(target: LakePath) -> LakePath | None:
     return objects.where_noted(target)
 
 
-def link_or_copy(source: LakePath, target: LakePath) -> None:
-    """`target` with the content of `source`, which nobody will change: without a copy where the disk can.
+def link_or_copy(source: LakePath, target: LakePath) -> bool:
+    """`target` with the content of `source`, which nobody will change: without a copy, and True, where the disk can.
 
     Both are on one file system or in one store.
     """
     if not isinstance(source, Path) and not isinstance(target, Path):
         objects.copy(source, target)
-        return
+        return False
     assert isinstance(source, Path) and isinstance(target, Path), "a lake is in one place"
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -149,6 +149,8 @@ def link_or_copy(source: LakePath, target: LakePath) -> None:
         if error.errno not in (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
             raise
         shutil.copyfile(source, target)
+        return False
+    return True
 
 
 def read_bytes(path: LakePath) -> bytes:

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from data_lake.card import TRAIN, statistics_of
+from data_lake.learnt import statistics_of
+from data_lake.request import TRAIN
 from data_lake.samples import SampleTable
 from errors import UserError
 

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from data_lake.specs import CameraSlot
+from data_lake.specs import CameraSlot, Tier
 from data_lake.view import DatasetView
 from errors import UserError
 from lookup import lookup
 
-IMAGE_BYTES = 128 * 2**20
+TRAIN, HELD_OUT = 0, 1
+IMAGE_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +37,7 @@ class Request:
     """What to make. inputs: the policy's InputSpec as a dict. layout: the embodiment as a dict. cameras: which of
     them fills which view, where that was declared. images: as in PreprocessSpec.
 
-    workers, image_bytes (prepared images held at a time) change how, never what.
+    image_bytes (prepared images that a worker holds at a time) changes how, never what.
     """
 
     sample_stride: int
@@ -45,8 +46,7 @@ class Request:
     layout: dict[str, Any]
     functions: ModelFunctions
     cameras: tuple[CameraSlot, ...] = ()
-    images: Literal["decoded", "video"] = "decoded"
-    workers: int = 1
+    images: Tier = "decoded"
     image_bytes: int = IMAGE_BYTES
 
 

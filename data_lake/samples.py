@@ -15,6 +15,7 @@ import pyarrow as pa
 from data_lake.files import LakePath, read_bytes
 from data_lake.packing import TokenCount
 from data_lake.pixels import fresh_pixels
+from data_lake.tiers import pixels
 from data_lake.video_tier import VideoTier, video_columns
 from errors import UserError
 
@@ -175,8 +176,8 @@ class SampleTable:
         image_sample, image_view = np.nonzero(present_NV)
         images = fresh_pixels(len(image_sample), size, size, 3)
         for slot, column in enumerate(columns):
-            found = column.drop_null()
-            if len(found) * size * size * 3 != found.total_values_length:
+            found = pixels(column.drop_null(), self.card)
+            if len(found) != np.count_nonzero(image_view == slot) * size * size * 3:
                 raise UserError(
                     "LOAD-001",
                     f"an image of view {self.views[slot]!r} is not {size} x {size} RGB",
@@ -184,7 +185,7 @@ class SampleTable:
                     next_step="run with `--rebuild preprocess --why TEXT`",
                 )
             place_N = before_UV[back_N[present_NV[:, slot]], slot]
-            images[image_view == slot] = _pixels(found).reshape(-1, size, size, 3)[place_N]
+            images[image_view == slot] = found.reshape(-1, size, size, 3)[place_N]
         return images, image_sample.astype(np.int32), image_view.astype(np.int32)
 
     def _chunks(self, first_N: np.ndarray, left_N: np.ndarray, horizon: int) -> tuple[np.ndarray, np.ndarray]:
@@ -201,10 +202,3 @@ class SampleTable:
             return self._cached_actions[steps_NH]
         unique, back = np.unique(steps_NH, return_inverse=True)
         return _fixed(self.steps.take(unique.tolist(), columns=["action"])["action"])[back.reshape(steps_NH.shape)]
-
-
-def _pixels(found: pa.Array) -> np.ndarray:
-    """All bytes of a large_binary array without nulls, end to end, without a copy."""
-    _, offsets, content = found.buffers()
-    start, end = np.frombuffer(offsets, np.int64)[[found.offset, found.offset + len(found)]] if len(found) else (0, 0)
-    return np.frombuffer(content, np.uint8)[start:end] if content is not None else np.empty(0, np.uint8)

@@ -124,17 +124,20 @@ class CameraSlot(Spec):
     camera: str | None
 
 
+Tier = Literal["decoded", "jpeg", "video"]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreprocessSpec(Spec):
     """sample_stride: a sample starts at every n-th frame. heldout_episodes: source episodes kept from
     training and statistics, used for open-loop errors. cameras: where they are not called as the policy's views.
-    images: `decoded` stores pictures as the policy sees them; `video` stores none and decodes them as samples are read:
-    little disk, much more work in training."""
+    images: `decoded` stores pictures as the policy sees them; `jpeg` with losses that the card states; `video` stores
+    none and decodes them as samples are read: little disk, much more work in training."""
 
     sample_stride: int = 1
     heldout_episodes: tuple[int, ...] = ()
     cameras: tuple[CameraSlot, ...] = field(default=(), metadata=NEUTRAL)
-    images: Literal["decoded", "video"] = field(default="decoded", metadata=NEUTRAL)
+    images: Tier = field(default="decoded", metadata=NEUTRAL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -49,6 +49,16 @@ class Moments:
         return np.sqrt(self.m2_D / self.count)
 
 
+def moments_json(moments: Moments) -> dict[str, list[float]]:
+    """mean, std, min, max as lists of D floats."""
+    return {
+        "mean": moments.mean_D.tolist(),
+        "std": moments.std.tolist(),
+        "min": moments.min_D.tolist(),
+        "max": moments.max_D.tolist(),
+    }
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Statistics:
     """Moments and the rows themselves, in the pieces in which they came."""
@@ -73,10 +83,7 @@ class Statistics:
         """mean, std, min, max, q01, q99 as lists of D floats, and the count."""
         q01_D, q99_D = self.quantiles(0.01, 0.99)
         return {
-            "mean": self.moments.mean_D.tolist(),
-            "std": self.moments.std.tolist(),
-            "min": self.moments.min_D.tolist(),
-            "max": self.moments.max_D.tolist(),
+            **moments_json(self.moments),
             "q01": q01_D.tolist(),
             "q99": q99_D.tolist(),
             "count": self.moments.count,

@@ -99,6 +99,7 @@ class Attempt:
         self._slot = slot
         self._lease = lease
         self._mirror = mirror
+        self._known: dict[LakePath, str] = {}
         self.number = lease.attempt
         if not isinstance(
             slot.lake, Path
@@ -128,6 +129,22 @@ class Attempt:
         """Directories of earlier attempts on this machine, newest first; what is complete in them may be read."""
         numbered = [path for path in (self.slot / "attempts").iterdir() if int(path.name) < self.number]
         return sorted(numbered, key=lambda path: -int(path.name))
+
+    @property
+    def siblings(self) -> list[dict[str, Any]]:
+        """Records of the stage at the same semantic version, newest first, whose files may be taken as they are.
+
+        None when this slot replaces a revoked one: it is built from nothing.
+        """
+        identity = self._slot.identity
+        if "revoked" in identity:
+            return []
+        found = [record for record in records(self._slot.lake, self._slot.stage) if "revoked" not in record]
+        return [record for record in reversed(found) if record["identity"]["version"] == identity["version"]]
+
+    def vouch(self, path: Path, digest: str) -> None:
+        """`path` is a link to a file of this SHA-256 that a record vouches for: it need not be read again."""
+        self._known[path] = digest
 
     def check(self) -> None:
         """Raise TakenOver when another builder has the slot now. Call it between units of work."""
@@ -161,7 +178,10 @@ class Attempt:
         inside = root.is_relative_to(self.slot)
         found = tree(root if inside else self.path)
         return {
-            name_below(self.slot, path): {"size": path.stat().st_size, "sha256": sha256(path, durable=True)}
+            name_below(self.slot, path): {
+                "size": path.stat().st_size,
+                "sha256": self._known.get(path) or sha256(path, durable=True),
+            }
             for path in found
         }
 

@@ -29,13 +29,17 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ViewEpisode:
-    """One episode: its rows are [from_index, from_index + length) of `frames.lance`."""
+    """One episode: its rows are [from_index, from_index + length) of `frames.lance`.
+
+    content_hash: hex digest of its rows and videos, whatever lake or data set it is in.
+    """
 
     episode_index: int
     source_episode: int
     length: int
     from_index: int
     instruction: str
+    content_hash: str
     spans: tuple[Span, ...]
 
 
@@ -78,6 +82,7 @@ def episode_of(entry: dict[str, Any]) -> ViewEpisode:
         length=entry["length"],
         from_index=entry["from_index"],
         instruction=entry["instruction"],
+        content_hash=entry["content_hash"],
         spans=tuple(
             Span(
                 view=name,

@@ -2,11 +2,13 @@
 
 from dataclasses import asdict
 
+from data_lake.earlier import Earlier, Output
 from data_lake.held_out import write_recordings
 from data_lake.integrity import ensure_intact
-from data_lake.preprocess import preprocess_view
+from data_lake.preprocess import Preprocessed, preprocess_view
 from data_lake.refs import DatasetRef, PreprocessedRef
 from data_lake.request import ModelFunctions, Request
+from data_lake.runners import Runner
 from data_lake.slots import in_slots
 from data_lake.store import Attempt
 from data_lake.tables import FOLDERS, dataset_root, read_manifest
@@ -43,32 +45,44 @@ def preprocess(spec: PreprocessStage, dataset: DatasetRef, *, out: Attempt, runt
         functions=FUNCTIONS,
         cameras=spec.preprocess.cameras,
         images=spec.preprocess.images,
-        workers=runtime.workers,
     )
+    runner = Runner(name=runtime.runner, workers=runtime.workers, address=runtime.ray_address)
 
     def report(done: int, total: int) -> None:
         out.check()
         runtime.report(Progress(done=done, total=total, unit="episodes"))
 
-    made = preprocess_view(view, root, request, out.path, report)
+    made = preprocess_view(view, root, request, out.path, runner=runner, earlier=_earlier(out), report=report)
     write_recordings(runtime.path(dataset.uri), spec.preprocess.heldout_episodes, out.path)
-    marked = [f"{count} {name.replace('_', ' ')}" for name, count in made.marks.items() if count]
-    runtime.report(
-        Summary(
-            line=" · ".join([f"{made.num_samples:,} samples ({made.num_heldout:,} held out)", *marked]),
-            table=[
-                {"what": "samples", "count": made.num_samples},
-                {"what": "held-out samples", "count": made.num_heldout},
-                {"what": "images", "count": made.num_views},
-                {"what": "control steps", "count": made.num_steps},
-                *({"what": name.replace("_", " "), "count": count} for name, count in made.marks.items()),
-            ],
-        )
-    )
+    runtime.report(_summary(made))
     return PreprocessedRef(
         uri=out.uri,
         fingerprint=out.fingerprint,
         num_samples=made.num_samples,
         num_heldout=made.num_heldout,
         num_views=made.num_views,
+    )
+
+
+def _earlier(out: Attempt) -> Earlier:
+    """What attempts at this slot left, then what finished slots hold, the newest first."""
+    finished = [Output.of_record(out.slot.with_name(record["fingerprint"]), record) for record in out.siblings]
+    return Earlier(out.path, [*(Output(folder=path) for path in out.earlier), *finished], vouch=out.vouch)
+
+
+def _summary(made: Preprocessed) -> Summary:
+    marked = [f"{count:,} {name.replace('_', ' ')}" for name, count in made.marks.items() if count]
+    adopted = [f"{made.num_adopted:,} episodes as prepared earlier"] if made.num_adopted else []
+    fidelity = {name: made.images[name] for name in ("psnr_mean_db", "psnr_min_db") if name in made.images}
+    return Summary(
+        line=" · ".join([f"{made.num_samples:,} samples ({made.num_heldout:,} held out)", *adopted, *marked]),
+        table=[
+            {"what": "samples", "count": made.num_samples},
+            {"what": "held-out samples", "count": made.num_heldout},
+            {"what": "images", "count": made.num_views},
+            {"what": "control steps", "count": made.num_steps},
+            {"what": "episodes as prepared earlier", "count": made.num_adopted},
+            *({"what": name.replace("_", " "), "count": count} for name, count in made.marks.items()),
+            *({"what": name.replace("_", " "), "count": round(value, 1)} for name, value in fidelity.items()),
+        ],
     )

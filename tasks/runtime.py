@@ -52,6 +52,7 @@ class Runtime:
 
     workers: processes for CPU work. launcher: a name in LAUNCHERS. processes: ranks of a training job.
     micro_batch_rows: packed rows per forward. lease_s: a builder silent for this long is taken over.
+    runner: who preprocesses, `native` (this machine) or `ray`: the cluster at ray_address, or one here for "".
     """
 
     lake: LakePath
@@ -64,6 +65,8 @@ class Runtime:
     processes: int = 1
     micro_batch_rows: int = 0
     lease_s: float = 30.0
+    runner: str = "native"
+    ray_address: str = ""
     sink: Callable[[Report], None] = _silent
 
     def report(self, report: Report) -> None:

@@ -47,7 +47,7 @@ def request_for(**changes: Any) -> Request:
             for name in ("prepare_view", "fit_tokenizer", "text_tokens", "robot", "training_actions")
         }
     )
-    wanted = {"sample_stride": 2, "heldout_episodes": (), "functions": functions, "workers": 2} | changes
+    wanted = {"sample_stride": 2, "heldout_episodes": (), "functions": functions} | changes
     wanted["inputs"] = inputs | changes.get("inputs", {})
     wanted["layout"] = layout | changes.get("layout", {})
     return Request(**wanted)
@@ -81,7 +81,9 @@ def rows_of(episode: int, length: int, dim: int = 4) -> tuple[np.ndarray, np.nda
     return proprio_TP.astype(np.float32), -proprio_TP.astype(np.float32)
 
 
-def write_dataset(folder: Path, recorded: list[Recorded], *, fps: float = 80.0, dim: int = 4) -> dict[str, int]:
+def write_dataset(
+    folder: Path, recorded: list[Recorded], *, fps: float = 80.0, dim: int = 4, size: int = 16
+) -> dict[str, int]:
     """frames.lance and videos.lance at `folder`: per view, one mp4 for all episodes. Returns the version vector."""
     vectors = [rows_of(number, episode.length, dim) for number, episode in enumerate(recorded)]
     lengths = [episode.length for episode in recorded]
@@ -100,16 +102,16 @@ def write_dataset(folder: Path, recorded: list[Recorded], *, fps: float = 80.0, 
             lance.blob_field("video_bytes"),
         ]
     )
-    contents = [mp4(_joined(recorded, view), fps) for view in VIEWS]
+    contents = [mp4(_joined(recorded, view, size), fps) for view in VIEWS]
     keys = [f"observation.images.{view}" for view in VIEWS]
     table = pa.table([pa.array(keys), pa.array([0, 0]), pa.array([3, 3]), lance.blob_array(contents)], schema=schema)
     videos = lance.write_dataset(table, str(folder / "videos.lance"))
     return {"frames": frames.version, "videos": videos.version, "meta": 1}
 
 
-def _joined(recorded: list[Recorded], view: str) -> list[np.ndarray]:
+def _joined(recorded: list[Recorded], view: str, size: int) -> list[np.ndarray]:
     return [
-        coded_image(number, frame, view)
+        coded_image(number, frame, view, size)
         for number, episode in enumerate(recorded)
         if view in episode.views
         for frame in range(episode.length)

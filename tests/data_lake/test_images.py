@@ -1,11 +1,11 @@
-"""Images through Daft: in the order of the jobs, upright RGB, and the first failure as itself."""
+"""Images of a view's episode: as asked for, upright RGB, and a failure that names where."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from data_lake.images import ImageJob, ImageSource, prepared_images, upright_rgb
+from data_lake.images import ImageSource, prepared_images, upright_rgb
 from errors import UserError
 from tests.data_lake.conftest import CodedLake
 
@@ -15,41 +15,28 @@ def source_of(coded: CodedLake, **changes: str) -> ImageSource:
     return ImageSource(
         videos_uri=str(coded.dataset / "videos.lance"),
         videos_version=coded.view.vector["videos"],
+        fps=80.0,
         prepare="tests.data_lake.model_functions:prepare_view",
         inputs={"image_size": 16},
         **fields,
     )
 
 
-def job_of(number: int, coded: CodedLake, *wanted: int) -> ImageJob:
-    """Some frames of the first view of an episode."""
-    episode = coded.view.episodes[number]
-    span = episode.spans[0]
-    return ImageJob(
-        episode_index=number,
-        view=span.view,
-        video_key=span.video_key,
-        chunk_index=span.chunk_index,
-        file_index=span.file_index,
-        from_s=span.from_s,
-        to_s=span.to_s,
-        fps=80.0,
-        wanted=wanted,
-    )
+def first_pixels(coded: CodedLake, number: int, *wanted: int, **changes: str) -> list[list[int]]:
+    """Of some frames of the first view of an episode."""
+    span = coded.view.episodes[number].spans[0]
+    found = list(prepared_images(source_of(coded, **changes), span, wanted, number))
+    assert not any(is_black for _, is_black in found)
+    return [image[0, 0].tolist() for image, _ in found]
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_images_in_the_order_of_the_jobs(coded: CodedLake, workers: int) -> None:
-    jobs = [job_of(3, coded, 11), job_of(0, coded, 0, 8), job_of(5, coded, 2, 3, 6)]
-    found = prepared_images(jobs, source_of(coded), workers)
-    assert [images.pixels[:, 0, 0, :2].tolist() for images in found] == [
-        [[4, 11]], [[1, 0], [1, 8]], [[6, 2], [6, 3], [6, 6]],
-    ]  # fmt: skip
+def test_images_of_the_frames_that_are_wanted(coded: CodedLake) -> None:
+    assert first_pixels(coded, 3, 11) == [[4, 11, 100]]
+    assert first_pixels(coded, 5, 2, 3, 6) == [[6, 2, 100], [6, 3, 100], [6, 6, 100]]
 
 
 def test_declared_bgr_is_put_right(coded: CodedLake) -> None:
-    (images,) = prepared_images([job_of(3, coded, 11)], source_of(coded, colour_order="bgr"), 1)
-    assert images.pixels[0, 0, 0].tolist() == [100, 11, 4]
+    assert first_pixels(coded, 3, 11, colour_order="bgr") == [[100, 11, 4]]
 
 
 def test_upside_down_is_turned_by_half() -> None:
@@ -59,14 +46,10 @@ def test_upside_down_is_turned_by_half() -> None:
     assert np.array_equal(upright_rgb(image, "rgb", "upright"), image)
 
 
-def test_the_first_failure_in_the_order_of_jobs_is_raised(coded: CodedLake) -> None:
-    jobs = [job_of(0, coded, 0), job_of(3, coded, 40), job_of(5, coded, 50)]
+def test_a_failure_names_episode_and_view(coded: CodedLake) -> None:
+    span = coded.view.episodes[3].spans[0]
     with pytest.raises(UserError) as caught:
-        prepared_images(jobs, source_of(coded), 2)
+        list(prepared_images(source_of(coded), span, [40], 3))
     assert (caught.value.code, caught.value.where.split(" · ")[:2]) == ("DECODE-004", ["episode 3", "view top"])
     with pytest.raises(UserError, match="PREP-006"):
-        prepared_images([replace(jobs[0], file_index=9)], source_of(coded), 1)
-
-
-def test_no_job_needs_no_daft(coded: CodedLake) -> None:
-    assert prepared_images([], source_of(coded), 1) == []
+        list(prepared_images(source_of(coded), replace(span, file_index=9), [0], 3))

@@ -1,13 +1,18 @@
 """Preprocessing: every sample has its own pixels, numbers and words, whoever decoded first."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import lance
 import numpy as np
 import pytest
 
-from data_lake.preprocess import preprocess_view, samples_schema
+from data_lake.earlier import Earlier, Output
+from data_lake.fragments import samples_schema
+from data_lake.packing import TokenCount
+from data_lake.preprocess import preprocess_view
+from data_lake.samples import SampleTable
 from data_lake.view import read_view
 from errors import UserError
 from tests.data_lake.conftest import CodedLake
@@ -23,7 +28,10 @@ def test_counts(coded: CodedLake) -> None:
     assert (coded.made.num_samples, coded.made.num_heldout) == (25, 4)
     assert coded.made.num_views == 2 * 25 - 3 - 4
     assert coded.made.num_steps == 47
-    assert coded.made.marks == {"black_images": 0, "not_finite_rows": 0, "constant_action_dims": 0}
+    assert set(coded.made.marks) == {
+        "black_images", "not_finite_rows", "still_segments", "jumps", "constant_action_dims",
+    }  # fmt: skip
+    assert not any(coded.made.marks.values())
 
 
 def test_every_sample_has_its_own_pixels_and_numbers(coded: CodedLake) -> None:
@@ -62,16 +70,105 @@ def test_words_are_those_of_training_episodes(coded: CodedLake) -> None:
     assert card["instructions"][last["task_index"]] == "close the drawer"
 
 
-def test_the_same_content_for_any_number_of_workers_and_batches(coded: CodedLake, tmp_path: Path) -> None:
-    """With room for one or two episodes' images at a time, and for all of them."""
+def test_the_same_content_for_any_blocks_and_batches(
+    coded: CodedLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An episode in each block and one image in memory at a time, or all of them in one block."""
     reported: list[tuple[int, int]] = []
-    request = request_for(heldout_episodes=(16,), workers=1, image_bytes=10_000)
-    preprocess_view(coded.view, coded.dataset, request, tmp_path, lambda done, total: reported.append((done, total)))
-    assert len(reported) > 3
-    assert reported[-1] == (7, 7)
+    monkeypatch.setattr("data_lake.blocks.MAX_EPISODES", 1)
+    request = request_for(heldout_episodes=(16,), image_bytes=1)
+    preprocess_view(
+        coded.view, coded.dataset, request, tmp_path, report=lambda done, total: reported.append((done, total))
+    )
+    assert reported == [(done, 7) for done in range(8)]
+    same(tmp_path, coded.out)
+
+
+def same(out: Path, other: Path) -> None:
+    """The same rows in the same order, and the same card, byte for byte."""
     for table in ("samples.lance", "steps.lance"):
-        assert lance.dataset(str(tmp_path / table)).to_table() == lance.dataset(str(coded.out / table)).to_table()
-    assert (tmp_path / "card.json").read_bytes() == (coded.out / "card.json").read_bytes()
+        assert lance.dataset(str(out / table)).to_table() == lance.dataset(str(other / table)).to_table()
+    assert (out / "card.json").read_bytes() == (other / "card.json").read_bytes()
+
+
+def test_what_an_earlier_build_has_is_adopted(
+    coded: CodedLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a view without two of the episodes and with two others, only blocks that differ are made; what comes out is
+    what a build from nothing gives, vocabulary and statistics included."""
+    monkeypatch.setattr("data_lake.blocks.MAX_EPISODES", 2)
+    episodes = coded.view.episodes
+    first, later = (replace(coded.view, episodes=some) for some in (episodes[:5], episodes[:1] + episodes[3:]))
+    for name in ("first", "adopting", "fresh"):
+        (tmp_path / name).mkdir()
+    preprocess_view(first, coded.dataset, request_for(), tmp_path / "first")
+    linked: list[str] = []
+    earlier = Earlier(
+        tmp_path / "adopting",
+        [Output(folder=tmp_path / "first", digests={name: name for name in files_of(tmp_path / "first")})],
+        vouch=lambda path, digest: linked.append(digest),
+    )
+    made = preprocess_view(later, coded.dataset, request_for(), tmp_path / "adopting", earlier=earlier)
+    fresh = preprocess_view(later, coded.dataset, request_for(), tmp_path / "fresh")
+    assert made == replace(fresh, num_adopted=made.num_adopted)
+    assert (fresh.num_adopted, made.num_adopted) == (0, 3)
+    assert sum(name.startswith("blocks/") for name in linked) == 2
+    same(tmp_path / "adopting", tmp_path / "fresh")
+
+
+def files_of(folder: Path) -> list[str]:
+    return [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"sample_stride": 1}, {"images": "jpeg"}, {"inputs": {"image_size": 8}}, {"heldout_episodes": (10,)}]
+)
+def test_nothing_that_was_made_otherwise_is_adopted(
+    coded: CodedLake, tmp_path: Path, changes: dict[str, object]
+) -> None:
+    """One episode, or the one that is held out, is in the first block."""
+    earlier = Earlier(tmp_path, [Output(folder=coded.out)])
+    made = preprocess_view(
+        coded.view, coded.dataset, request_for(**({"heldout_episodes": (16,)} | changes)), tmp_path, earlier=earlier
+    )
+    assert made.num_adopted == 0
+
+
+def test_files_that_no_table_names_are_swept(coded: CodedLake, tmp_path: Path) -> None:
+    """A worker died over a block, another made it."""
+    for table in ("samples.lance", "steps.lance"):
+        (tmp_path / table / "data").mkdir(parents=True)
+        (tmp_path / table / "data" / "left.lance").write_bytes(b"half")
+    preprocess_view(coded.view, coded.dataset, request_for(heldout_episodes=(16,)), tmp_path)
+    assert not list(tmp_path.rglob("left.lance"))
+    same(tmp_path, coded.out)
+
+
+def test_jpeg_says_how_near_it_comes(coded: CodedLake, tmp_path: Path) -> None:
+    made = preprocess_view(coded.view, coded.dataset, request_for(heldout_episodes=(16,), images="jpeg"), tmp_path)
+    told = json.loads((tmp_path / "card.json").read_text())["images"]
+    assert told == made.images
+    assert (told["tier"], told["quality"]) == ("jpeg", 95)
+    read, exact = SampleTable(tmp_path), SampleTable(coded.out)
+    tokens = TokenCount(tokens_per_view=1, state_tokens=1, action_horizon=2)
+    ids = [np.arange(25)]
+    found, expected = (table.batch(0, ids, tokens).images.astype(float) for table in (read, exact))
+    error = ((found - expected) ** 2).mean(axis=(1, 2, 3))
+    decibels = np.minimum(100, 10 * np.log10(255**2 / np.maximum(error, 1e-9)))
+    np.testing.assert_allclose([told["psnr_mean_db"], told["psnr_min_db"]], [decibels.mean(), decibels.min()])
+    assert told["psnr_min_db"] > 35
+
+
+def test_marks_of_episodes_are_listed(coded: CodedLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stretch of three steps for still, every step within the band of a huge floor is still."""
+    monkeypatch.setattr("data_lake.marks.STILL_FLOOR", 1e6)
+    monkeypatch.setattr("data_lake.marks.STILL_S", 3 / 80)
+    made = preprocess_view(coded.view, coded.dataset, request_for(), tmp_path)
+    listed = json.loads((tmp_path / "marks.json").read_text())
+    assert [(each["source_episode"], each["still"]) for each in listed] == [
+        (10 + number, [[0, episode.length]]) for number, episode in enumerate(RECORDED) if episode.length >= 3
+    ]
+    assert made.marks["still_segments"] == len(listed) == 6
 
 
 def test_a_view_of_some_episodes_in_another_order(coded: CodedLake, tmp_path: Path) -> None:

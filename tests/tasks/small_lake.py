@@ -10,9 +10,9 @@ import lance
 import numpy as np
 import pyarrow as pa
 
+from data_lake.fragments import samples_schema
 from data_lake.pack import pack_samples
 from data_lake.packing import Packing
-from data_lake.preprocess import samples_schema
 from data_lake.refs import CheckpointRef, PackedRef, PreprocessedRef, Ref
 from data_lake.samples import view_column
 from data_lake.store import Attempt, begin, slot_of

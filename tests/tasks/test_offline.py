@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from data_lake.preprocess import samples_schema
+from data_lake.fragments import samples_schema
 from data_lake.samples import SampleTable
 from errors import UserError
 from model_core.embodiments import METAWORLD_SAWYER, layout_of

@@ -1,6 +1,8 @@
 """The preprocess stage: with the functions of the real model, into a slot of its own, and what it tells people."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import lance
@@ -9,14 +11,16 @@ import pytest
 
 from data_lake.refs import DatasetRef, PreprocessedRef
 from data_lake.specs import PreprocessSpec
+from data_lake.store import damaged, revoke
 from errors import UserError
 from model_core.specs import InputSpec
-from tasks.build import Stage, build
+from tasks import catalogue
+from tasks.build import build
 from tasks.runtime import Progress, Report, Runtime, Summary
 from tasks.specs import PolicyInputs, PreprocessStage
 from tests.data_lake.lake_fixture import RECORDED, write_dataset, write_view
 
-STAGE = Stage(fn="tasks.preprocess:preprocess", version=1, retries=0)
+STAGE = replace(catalogue.preprocess, retries=0)
 INPUTS = InputSpec(views=("top", "corner"), image_size=8, state="token", tokenizer="words", max_text_tokens=8)
 
 
@@ -70,6 +74,80 @@ def test_a_blind_policy_sees_grey(runtime: Runtime, dataset: DatasetRef) -> None
     ref = build(STAGE, spec_of(grey), dataset, runtime=runtime).ref
     pixels = lance.dataset(str(runtime.path(ref.uri) / "samples.lance")).to_table()["view_corner"].to_pylist()
     assert {value for image in pixels if image is not None for value in image} == {128}
+
+
+def grown(runtime: Runtime, dataset: DatasetRef, num_episodes: int) -> DatasetRef:
+    """A view of some of the episodes, as an ingest of fewer files would have given."""
+    entries = json.loads((runtime.path(dataset.uri) / "episodes.json").read_text())
+    folder = runtime.lake / "ingest" / f"first-{num_episodes}"
+    folder.mkdir()
+    content = {**entries, "episodes": entries["episodes"][:num_episodes]}
+    (folder / "episodes.json").write_text(json.dumps(content))
+    uri = folder.relative_to(runtime.lake).as_posix()
+    return replace(dataset, uri=uri, fingerprint=f"{num_episodes:016d}", num_episodes=num_episodes)
+
+
+def test_what_is_appended_alone_is_prepared(
+    runtime: Runtime, dataset: DatasetRef, reports: list[Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of the finished slot are linked, vouched for by its digests, and all that the record names is sound."""
+    monkeypatch.setattr("data_lake.blocks.MAX_EPISODES", 1)
+    spec = spec_of(heldout_episodes=())
+    first = build(STAGE, spec, grown(runtime, dataset, 6), runtime=runtime)
+    second = build(STAGE, spec, dataset, runtime=runtime)
+    summary = [report for report in reports if isinstance(report, Summary)][-1]
+    assert summary.line == "25 samples (0 held out) · 6 episodes as prepared earlier"
+    folders = [runtime.path(built.ref.uri) for built in (first, second)]
+    shared = {path.name for path in (folders[0] / "samples.lance/data").iterdir()} & {
+        path.name for path in (folders[1] / "samples.lance/data").iterdir()
+    }
+    assert len(shared) == 6
+    assert all((folders[0] / "samples.lance/data" / n).samefile(folders[1] / "samples.lance/data" / n) for n in shared)
+    assert damaged(runtime.lake, second.record) == []
+    fresh = replace(runtime, lake=runtime.lake.with_name("fresh"))
+    shutil.copytree(runtime.lake / "ingest", fresh.lake / "ingest")
+    shutil.copytree(runtime.lake / "datasets", fresh.lake / "datasets")
+    alone = fresh.path(build(STAGE, spec, dataset, runtime=fresh).ref.uri)
+    assert (alone / "card.json").read_bytes() == (folders[1] / "card.json").read_bytes()
+    for table in ("samples.lance", "steps.lance"):
+        assert lance.dataset(str(alone / table)).to_table() == lance.dataset(str(folders[1] / table)).to_table()
+
+
+def test_a_slot_that_was_revoked_is_built_from_nothing(
+    runtime: Runtime, dataset: DatasetRef, reports: list[Report]
+) -> None:
+    build(STAGE, spec_of(), dataset, runtime=runtime)
+    assert revoke(STAGE.slot(spec_of(), dataset, lake=runtime.lake), why="bad", who="me")
+    assert not build(STAGE, spec_of(), dataset, runtime=runtime).is_cached
+    assert "as prepared earlier" not in [report for report in reports if isinstance(report, Summary)][-1].line
+
+
+def test_a_killed_attempt_is_gone_on_with(
+    runtime: Runtime, dataset: DatasetRef, reports: list[Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It died when all blocks were there and nothing else; none is made again."""
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("data_lake.preprocess.make_card", die)
+        build(STAGE, spec_of(), dataset, runtime=runtime)
+    built = build(STAGE, spec_of(), dataset, runtime=runtime)
+    assert "7 episodes as prepared earlier" in built.record["summary"]["line"]
+    assert built.record["attempt"] == 2
+    assert damaged(runtime.lake, built.record) == []
+
+
+def test_jpeg_is_another_slot_and_tells_its_fidelity(
+    runtime: Runtime, dataset: DatasetRef, reports: list[Report]
+) -> None:
+    build(STAGE, spec_of(images="jpeg"), dataset, runtime=runtime)
+    (summary,) = (report for report in reports if isinstance(report, Summary))
+    assert [row["what"] for row in summary.table[-2:]] == ["psnr mean db", "psnr min db"]
+    slots = [STAGE.slot(spec_of(**tier), dataset, lake=runtime.lake) for tier in ({}, {"images": "decoded"})]
+    assert len({slot.fingerprint for slot in slots}) == 1
+    assert not any(slot.record() for slot in slots)
 
 
 def test_a_request_that_does_not_fit_builds_nothing(runtime: Runtime, dataset: DatasetRef) -> None:
