@@ -66,17 +66,17 @@ Samples = dict[str, list[dict[str, Any]]]
 
 
 class Ours:
-    """Our reader, asked as the peers are."""
+    """Our reader, asked as the peers are. opens_per_sample: decoders made since it began, over samples read."""
 
     def __init__(self, version: DatasetVersion, cameras: Sequence[str] | None = None) -> None:
         self.frames = FrameReader(version, horizon=HORIZON, cameras=cameras, threads=THREADS)
+        self.num_read = 0
 
     def read(self, indices: np.ndarray) -> dict[str, Any]:
         batches = np.split(indices, range(BATCH, len(indices), BATCH))
-        opened = self.frames.videos.decoders.num_opened
         timed = _timed(Ahead(lambda k: self.frames.batch(batches[k]), _num_bytes).over(range(len(batches))))
-        opened = self.frames.videos.decoders.num_opened - opened
-        return timed | {"opens_per_sample": opened / len(indices)}
+        self.num_read += len(indices)
+        return timed | {"opens_per_sample": self.frames.videos.decoders.num_opened / self.num_read}
 
     def hash(self, indices: np.ndarray) -> str:
         """As the peers' script makes it of LeRobot's items."""
@@ -210,19 +210,18 @@ def _passes(version: DatasetVersion) -> list[float]:
     return [ours.read(order)["rss_mib"] for _ in range(PASSES + 2)]
 
 
-def _best(samples: Samples, reader: str) -> float | None:
-    """Samples a second at its best setting."""
-    medians = [_median(runs) for name, runs in samples.items() if name.startswith(reader)]
-    return max(medians, default=None)
-
-
 def _median(runs: list[dict[str, Any]]) -> float:
     return statistics.median(run["per_s"] for run in runs)
 
 
 def _ratio(samples: Samples, reader: str) -> float | None:
-    other = _best(samples, reader)
-    return None if other is None else _median(samples["vlaloop"]) / other
+    """Our rate over the reader's at its best setting: the median of the rounds, each against the pass beside it."""
+    theirs = max((runs for name, runs in samples.items() if name.startswith(reader)), key=_median, default=None)
+    if theirs is None:
+        return None
+    return statistics.median(
+        ours["per_s"] / other["per_s"] for ours, other in zip(samples["vlaloop"], theirs, strict=True)
+    )
 
 
 def _targets(runs: dict[str, Samples], states: Samples, cached: Samples, growth: float, wait: float) -> list[Target]:
