@@ -177,7 +177,7 @@ class SampleTable:
         images = fresh_pixels(len(image_sample), size, size, 3)
         for slot, column in enumerate(columns):
             found = pixels(column.drop_null(), self.card)
-            if len(found) != np.count_nonzero(image_view == slot) * size * size * 3:
+            if len(found) != np.count_nonzero(present_UV[:, slot]) * size * size * 3:
                 raise UserError(
                     "LOAD-001",
                     f"an image of view {self.views[slot]!r} is not {size} x {size} RGB",

@@ -33,7 +33,7 @@ class Summary:
             digests = digests or [tdigest_float(SIZE) for _ in range(rows_TD.shape[1])]
             found.append(Moments.of(rows_TD))
             for digest, column_T in zip(digests, rows_TD.T, strict=True):
-                digest.update(np.ascontiguousarray(column_T, np.float32))
+                digest.update(np.array(column_T, np.float32))  # which may be read-only as it came
         return cls(moments=reduce(Moments.merged, found), sketches=tuple(digest.serialize() for digest in digests))
 
     def merged(self, others: Iterable[Self]) -> Self:

@@ -156,6 +156,8 @@ class Writer:
             "videos": self._commit_table("videos", VIDEOS, fragments["videos"]),
             "meta": _commit(self.root / "meta.lance", META, _write(self.root / "meta.lance", meta_rows(meta))),
         }
+        new = {name: [*written, *self._instead.get(name, ())] for name, written in fragments.items()}
+        self._still_there(new)  # before they are read, and once more at the last moment
         manifest = Manifest(
             version=self.base.version + 1 if self.base else 1,
             vector=vector,
@@ -168,7 +170,7 @@ class Writer:
         )
         if check is not None:
             check(manifest)
-        self._still_there({name: [*written, *self._instead.get(name, ())] for name, written in fragments.items()})
+        self._still_there(new)
         path = manifest_path(self.root, manifest.version)
         return manifest if put_if_absent(path, manifest.as_bytes()) else None
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from data_lake.files import LakePath
+from data_lake.reasons import reasons
 from data_lake.refs import Ref, SourceRef
-from data_lake.store import Slot, reasons
+from data_lake.store import Slot
 from errors import UserError
 from flows.loop import closed_loop
 from flows.recipe import LoopRecipe, resolve

@@ -15,9 +15,10 @@ from data_lake.files import LakePath
 from data_lake.lease import Holder, TakenOver
 from data_lake.mirror import mirror_of
 from data_lake.objects import answering
+from data_lake.reasons import reasons
 from data_lake.refs import Ref, SourceRef, to_json
 from data_lake.runs import Run
-from data_lake.store import Attempt, Slot, begin, now, reasons, require_files, slot_of
+from data_lake.store import Attempt, Slot, begin, now, require_files, slot_of
 from tasks.code import code_digest
 from tasks.events import StageEvents
 from tasks.runtime import Report, Runtime, Summary

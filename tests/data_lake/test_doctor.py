@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from data_lake.doctor import doctor
 from data_lake.files import replace
 from data_lake.ingest import ingest_source
+from data_lake.integrity import digests
 from data_lake.schema import META
 from data_lake.specs import ReadSpec
 from data_lake.tables import manifest_path, read_manifest, read_meta
@@ -113,8 +115,9 @@ def flip_video(root: Path) -> None:
 
 
 def change_manifest(root: Path, **values: Any) -> None:
-    path = manifest_path(root, 1)
-    replace(path, json.dumps(json.loads(path.read_text()) | values).encode())
+    manifest = read_manifest(root, 1)
+    assert manifest is not None
+    replace(manifest_path(root, 1), changed(manifest, **values).as_bytes())
 
 
 def change_meta(root: Path, old: bytes, new: bytes) -> None:
@@ -124,7 +127,16 @@ def change_meta(root: Path, old: bytes, new: bytes) -> None:
     files = {name: new if content == old else content for name, content in read_meta(root, manifest).items()}
     table = pa.table({"path": list(files), "data": pa.array(list(files.values()), pa.large_binary())}, schema=META)
     version = _commit(root / "meta.lance", META, _write(root / "meta.lance", table))
-    change_manifest(root, vector=manifest.vector | {"meta": version})
+    vector = manifest.vector | {"meta": version}
+    change_manifest(root, vector=vector, files=digests(root, vector, {}))
+
+
+def flip_video_unseen(root: Path) -> None:
+    """As a foreign tool might, that makes a manifest of what it wrote."""
+    manifest = read_manifest(root)
+    assert manifest is not None
+    flip_video(root)
+    change_manifest(root, files=digests(root, manifest.vector, {}))
 
 
 def move_episode(root: Path) -> None:
@@ -149,12 +161,13 @@ def change_episode(root: Path, column: str, value: int) -> None:
 @pytest.mark.parametrize(
     ("spoil", "code"),
     [
-        (flip_video, "LAKE-073"),
+        (flip_video, "LAKE-076"),
+        (flip_video_unseen, "LAKE-073"),
         (lambda root: change_manifest(root, num_frames=31), "LAKE-070"),
         (lambda root: change_manifest(root, num_videos=2), "LAKE-070"),
         (lambda root: change_manifest(root, vector={"frames": 9, "videos": 2, "meta": 2}), "LAKE-074"),
         (lambda root: manifest_path(root, 1).write_text("{"), "LAKE-074"),
-        (lambda root: shutil.rmtree(root / "videos.lance"), "LAKE-074"),
+        (lambda root: shutil.rmtree(root / "videos.lance"), "LAKE-076"),
         (move_episode, "LAKE-071"),
         (lose_video, "LAKE-072"),
     ],

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data_lake.learnt import CHUNK_OFFSETS, is_small, learnt_rows, statistics_json
+from data_lake.learnt import CHUNK_OFFSETS, is_small, learnt_of, statistics_json
 from data_lake.request import HELD_OUT, TRAIN, Request
 from data_lake.sketches import Summary
 from data_lake.steps import Steps
@@ -15,9 +15,9 @@ from tests.data_lake.lake_fixture import RECORDED, request_for, rows_of
 
 
 def statistics(steps: list[Steps], request: Request, splits: list[int], *, exact: bool = True) -> dict:
-    rows = learnt_rows(steps, splits, request)
+    rows = learnt_of(steps, splits, request)
     summaries = {name: Summary.of(pieces) for name, pieces in rows.items()}
-    return statistics_json(summaries, rows if exact else None, request)
+    return statistics_json(summaries, rows if exact else None, request.layout)
 
 
 def test_statistics_are_those_of_training_rows(coded: CodedLake) -> None:

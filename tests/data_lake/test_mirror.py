@@ -14,6 +14,7 @@ from data_lake.files import replace, sha256
 from data_lake.gc import find_garbage, remove
 from data_lake.lease import TakenOver
 from data_lake.mirror import fetched, mirror_of
+from data_lake.reasons import reasons
 from data_lake.refs import EpisodesRef
 from data_lake.runs import Run, runs
 from data_lake.store import (
@@ -22,7 +23,6 @@ from data_lake.store import (
     begin,
     builders,
     damaged,
-    reasons,
     records,
     require_files,
     revoke,

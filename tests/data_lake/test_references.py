@@ -16,14 +16,14 @@ from data_lake.exports import publish_folder
 from data_lake.frames import FrameReader
 from data_lake.gc import find_garbage, remove
 from data_lake.identity import canonical
-from data_lake.images import ImageJob, ImageSource, prepared_images
+from data_lake.images import ImageSource, prepared_images
 from data_lake.ingest import Ingested
 from data_lake.published import publish_lance
 from data_lake.references import open_reference, referenced
 from data_lake.specs import IngestSpec
 from data_lake.tables import open_table, read_manifest
 from data_lake.version import DatasetVersion, open_version
-from data_lake.view import open_video
+from data_lake.view import Span, open_video
 from errors import UserError
 from tests.data_lake.recordings import CAMERA, add_pictures, write_v2, write_v3
 from tests.data_lake.seen import content, ingest
@@ -137,16 +137,14 @@ def test_another_file_is_an_error_for_every_reader(
 
 
 def test_preprocessing_names_the_file_and_the_episode(root: Path, source: Path) -> None:
-    job = ImageJob(episode_index=1, view="front", video_key=CAMERA, chunk_index=0, file_index=1, from_s=0.0, to_s=1.2,
-                   fps=10.0, wanted=(0, 7))  # fmt: skip
+    span = Span(view="front", video_key=CAMERA, chunk_index=0, file_index=1, from_s=0.0, to_s=1.2)
     table, prepare = videos_of(root), "tests.data_lake.model_functions:prepare_view"
-    place = {"videos_uri": table.uri, "videos_version": table.version}
-    source_of = ImageSource(colour_order="rgb", image_orientation="upright", prepare=prepare,
-                            inputs={"image_size": 16}, **place)  # fmt: skip
-    assert prepared_images([job], source_of, 1)[0].pixels.shape == (2, 16, 16, 3)
+    place = {"videos_uri": table.uri, "videos_version": table.version, "colour_order": "rgb"}
+    source_of = ImageSource(**place, image_orientation="upright", fps=10.0, prepare=prepare, inputs={"image_size": 16})
+    assert [image.shape for image, _ in prepared_images(source_of, span, (0, 7), 1)] == [(16, 16, 3)] * 2
     other_pixels(files_of(source)[1])
     with pytest.raises(UserError, match="not what came in") as refused:
-        prepared_images([job], source_of, 1)
+        list(prepared_images(source_of, span, (0, 7), 1))
     assert refused.value.where == f"{files_of(source)[1]} · episode 1 · view front"
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from data_lake.gc import find_garbage
 from data_lake.lease import lease_path
+from data_lake.reasons import reasons
 from data_lake.refs import DatasetRef, EpisodesRef
-from data_lake.store import Attempt, Slot, begin, builders, damaged, reasons, records, require_files, revoke, slot_of
+from data_lake.store import Attempt, Slot, begin, builders, damaged, records, require_files, revoke, slot_of
 from errors import UserError
 
 SPEC = {"steps": 1}

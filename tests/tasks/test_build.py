@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from data_lake.files import sha256
+from data_lake.reasons import reasons
 from data_lake.refs import SourceRef
 from data_lake.runs import Run
-from data_lake.store import damaged, reasons, records, revoke
+from data_lake.store import damaged, records, revoke
 from tasks.build import Stage, build
 from tasks.events import read_events
 from tasks.runtime import Runtime
