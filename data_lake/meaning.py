@@ -1,6 +1,7 @@
 """What pixels and numbers of a source mean: as its files say, else as the recipe declares; never guessed."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
@@ -40,7 +41,7 @@ def meaning_of(card: SourceCard, read: ReadSpec) -> dict[str, Any]:
     return {
         **said,
         "fps": card.fps,
-        "rate": str(Fraction(card.fps).limit_denominator(RATE_LIMIT)),
+        "rate": None if math.isnan(card.fps) else str(Fraction(card.fps).limit_denominator(RATE_LIMIT)),
         "render_every": declared.get("render_every", 1),
         "instruction_source": card.instruction_source,
         "scene": declared.get("scene"),

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import lance
 
+from data_lake.journal import FOLDER, adoptable
+from data_lake.shelf import stored_files
 from data_lake.tables import TABLES, read_manifest, versions
 
 NEWEST_FIRST = 2**64 - 1  # Lance names a version's file by how far it is from this
@@ -14,17 +16,22 @@ NEWEST_FIRST = 2**64 - 1  # Lance names a version's file by how far it is from t
 def orphans(root: Path, *, older_than_s: float) -> list[Path]:
     """Files under the tables of `root` that no version of the data set needs and nobody wrote lately.
 
-    A living writer's files are younger than `older_than_s`, or they are taken from it.
+    What an unfinished ingest may take up is spared, as long as it may. A living writer's files are younger than
+    `older_than_s`, or they are taken from it.
     """
     before = time.time() - older_than_s
     found: list[Path] = []
+    notes, adopted = adoptable(root, max(versions(root), default=0))
+    found += [path for path in (root / FOLDER).glob("*/*") if path not in notes and path.stat().st_mtime < before]
     if not versions(root):  # nothing was ever finished here
+        if notes:
+            return found
         everything = [path for path in sorted(root.rglob("*")) if path.is_file()]
         return everything if all(path.stat().st_mtime < before for path in everything) else []
     for name in TABLES:
         path = root / f"{name}.lance"
         if path.is_dir():
-            kept = _needed(root, path, name)
+            kept = _needed(root, path, name) | {file for data in adopted for file in stored_files(data)}
             found += [file for file in _files(path) if file not in kept and file.stat().st_mtime < before]
     return found
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 
 from data_lake.files import put_if_absent, sync
+from data_lake.journal import Durable
 from data_lake.schema import FILE_FORMAT, META, VIDEOS, meta_rows
 from data_lake.shelf import Content, Shelves
 from data_lake.video import VideoIndex
@@ -118,7 +119,8 @@ class Writer:
         self.base = read_manifest(root)
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
-        self._frames: list[FragmentMetadata] = []
+        self._frames: list[tuple[int, list[FragmentMetadata]]] = []  # and the absolute frame behind which they end
+        self._put: list[tuple[str, str, int, int]] = []
         self._shelves = Shelves(root / "videos.lance", partial(_write, root / "videos.lance"))
         self._schema: pa.Schema | None = None
         self._places, self._numbers = self._known_videos()
@@ -165,21 +167,46 @@ class Writer:
             "blake3": index.digest,
         }
         self._shelves.put(content, row)
+        self._put.append((key, index.digest, place.chunk_index, place.file_index))
         self.num_videos += 1
         return place
+
+    def adopt(self, done: Durable, pending: pa.Table) -> None:
+        """Begin with what an earlier writer onto the same version had on disk, and rows that it had in memory."""
+        self._frames, self._put = list(done.frames), list(done.places)
+        self._shelves.begin_with(done.videos, done.num_videos)
+        for key, digest, chunk_index, file_index in done.places:
+            self._places[key, digest] = Place(chunk_index=chunk_index, file_index=file_index)
+            self._numbers[key] = chunk_index * FILES_PER_CHUNK + file_index + 1
+        self.num_videos += len(done.places)
+        self.num_frames = done.frames[-1][0] if done.frames else self.num_frames
+        self.add_frames(pending)
+
+    def durable(self) -> Durable:
+        """What is on disk for good by now, and in no version yet."""
+        num_videos, videos = self._shelves.durable()
+        return Durable(frames=self._frames, videos=videos, places=self._put, num_videos=num_videos)
+
+    @property
+    def num_put(self) -> int:
+        """Videos that were added and not there before."""
+        return len(self._put)
 
     def _flush_frames(self) -> None:
         if self._pending:
             fragments = _write(self.root / "frames.lance", pa.concat_tables(self._pending))
             for file in (file for fragment in fragments for file in fragment.files):
                 sync(self.root / "frames.lance/data" / file.path)
-            self._frames += fragments
+            self._frames.append((self.num_frames, fragments))
             self._pending, self._pending_bytes = [], 0
 
     def commit(self, meta: Mapping[str, bytes], *, num_episodes: int) -> Manifest | None:
         """One commit per table, then the manifest. None: another writer put this version's manifest first."""
         self._flush_frames()
-        fragments = {"frames": self._frames, "videos": self._shelves.finish()}
+        fragments = {
+            "frames": [fragment for _, group in self._frames for fragment in group],
+            "videos": self._shelves.finish(),
+        }
         schema = self._schema or (open_table(self.root, self.base, "frames").schema if self.base else pa.schema([]))
         vector = {
             "frames": self._commit_table("frames", schema, fragments["frames"]),

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from data_lake.head import SCHEME, take_head
-from data_lake.ingest import Ingested, ingest_source
+from data_lake.ingest import ingest_source
+from data_lake.ingested import Ingested
 from data_lake.refs import DatasetRef, EpisodesRef, SourceRef
-from data_lake.sources.snapshot import verify
+from data_lake.sources.snapshot import digests, verify
 from data_lake.specs import ReadSpec
 from data_lake.store import Attempt
 from data_lake.tables import dataset_root
@@ -48,13 +49,15 @@ def _from_files(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Atte
         if isinstance(source, SourceRef):
             verify(source, runtime.home / "snapshots")
 
+    path = Path(source.path) if isinstance(source, SourceRef) else runtime.path(source.uri)
     return ingest_source(
-        Path(source.path) if isinstance(source, SourceRef) else runtime.path(source.uri),
+        path,
         spec.ingest,
         dataset_root=dataset_root(runtime.lake, spec.ingest.dataset),
         out_dir=out.path,
         label=source.uri if isinstance(source, SourceRef) else "collect",
         dims=(embodiment.state_dim, embodiment.action_dim),
+        digests=digests(path, runtime.home / "snapshots"),
         workers=runtime.workers,
         on_progress=lambda number, total, figures: runtime.report(
             Progress(done=number, total=total, unit="episodes", figures=figures)

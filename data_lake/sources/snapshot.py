@@ -13,11 +13,38 @@ from errors import UserError
 Known = dict[str, tuple[int, int, str]]
 
 
-def snapshot(path: Path, cache_dir: Path) -> SourceRef:
-    """What is at `path` now. Files are hashed only when (path, size, mtime_ns) is new to the cache.
+def snapshot(path: Path, cache_dir: Path, *, rehash: bool = False) -> SourceRef:
+    """What is at `path` now. Files are hashed only when (path, size, mtime_ns) is new to the cache, all with `rehash`.
 
     Hidden files and `__pycache__` do not count. Raises UserError LAKE-002 when there is nothing.
     """
+    root = path.resolve()
+    seen = _look(path, cache_dir, rehash=rehash)
+    if not seen:
+        raise UserError(
+            "LAKE-002",
+            "the source holds no files",
+            where=str(path),
+            next_step="check the path (in a recipe: ingest.source)",
+        )
+    lines = "".join(f"{digest}  {relative}\n" for relative, (_, _, digest) in sorted(seen.items()))
+    return SourceRef(
+        uri=root.name,
+        fingerprint=hashlib.sha256(lines.encode()).hexdigest(),
+        path=str(root),
+        num_files=len(seen),
+        num_bytes=sum(size for size, _, _ in seen.values()),
+    )
+
+
+def digests(path: Path, cache_dir: Path) -> dict[Path, str]:
+    """BLAKE3 of each file of the source, as `snapshot` sees them."""
+    seen = _look(path, cache_dir)
+    return {path if path.is_file() else path / relative: digest for relative, (_, _, digest) in seen.items()}
+
+
+def _look(path: Path, cache_dir: Path, *, rehash: bool = False) -> Known:
+    """Size, mtime_ns and digest of each file."""
     root = path.resolve()
     if not root.exists():
         raise UserError(
@@ -31,26 +58,12 @@ def snapshot(path: Path, cache_dir: Path) -> SourceRef:
     for relative, file in _files(root):
         stat = file.stat()
         size, mtime_ns, digest = known.get(relative, (-1, -1, ""))
-        if (size, mtime_ns) != (stat.st_size, stat.st_mtime_ns):
+        if rehash or (size, mtime_ns) != (stat.st_size, stat.st_mtime_ns):
             digest = content_digest(file)
         seen[relative] = (stat.st_size, stat.st_mtime_ns, digest)
-    if not seen:
-        raise UserError(
-            "LAKE-002",
-            "the source holds no files",
-            where=str(path),
-            next_step="check the path (in a recipe: ingest.source)",
-        )
     if seen != known:
         _save(store, seen)
-    lines = "".join(f"{digest}  {relative}\n" for relative, (_, _, digest) in sorted(seen.items()))
-    return SourceRef(
-        uri=root.name,
-        fingerprint=hashlib.sha256(lines.encode()).hexdigest(),
-        path=str(root),
-        num_files=len(seen),
-        num_bytes=sum(size for size, _, _ in seen.values()),
-    )
+    return seen
 
 
 def verify(ref: SourceRef, cache_dir: Path) -> None:

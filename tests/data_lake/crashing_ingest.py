@@ -14,6 +14,7 @@ from typing import Any
 
 from data_lake import tables
 from data_lake.ingest import ingest_source
+from data_lake.sources.snapshot import digests
 from data_lake.specs import IngestSpec
 
 SPEC = IngestSpec(dataset="cart", embodiment="cart")
@@ -47,7 +48,8 @@ def main(source: Path, jobs: list[str]) -> None:
             tables._write = dying(tables._write, steps)
             tables._commit = dying(tables._commit, steps)
             tables.put_if_absent = dying(tables.put_if_absent, steps)
-            ingest_source(source, SPEC, dataset_root=Path(copy), out_dir=Path(copy).parent / f"{Path(copy).name}-out")
+            out, known = Path(copy).parent / f"{Path(copy).name}-out", digests(source, Path(copy).parent / "snapshots")
+            ingest_source(source, SPEC, dataset_root=Path(copy), out_dir=out, digests=known)
             os._exit(0)
         if moment is not None:
             time.sleep(moment)

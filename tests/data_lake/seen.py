@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from data_lake import lake_meta
-from data_lake.ingest import Ingested, ingest_source
+from data_lake.ingest import ingest_source
+from data_lake.ingested import Ingested
+from data_lake.sources.snapshot import digests
 from data_lake.specs import IngestSpec
 from data_lake.tables import open_table, read_manifest, read_meta
 from tests.data_lake.crashing_ingest import SPEC
@@ -14,6 +16,8 @@ LENGTHS = (8, 12, 10)
 
 
 def ingest(source: Path, root: Path, spec: IngestSpec = SPEC, **options: Any) -> Ingested:
+    """As the stage does it: with the digests of the source's files, unless `options` has others."""
+    options = {"digests": digests(source, root.parent / "snapshots"), **options}
     return ingest_source(source, spec, dataset_root=root, out_dir=root.parent / f"{root.name}-out", **options)
 
 
