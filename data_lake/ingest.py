@@ -64,6 +64,7 @@ class _Pass:
 class _Order:
     """What is to be done, and how, whatever the base version is."""
 
+    path: Path
     spec: IngestSpec
     label: str
     dims: tuple[int, int] | None
@@ -80,7 +81,7 @@ class _Order:
     @property
     def key(self) -> str:
         """What makes another attempt the same ingest."""
-        files = sorted((path.as_posix(), digest) for path, digest in self.digests.items())
+        files = sorted((file.relative_to(self.path).as_posix(), digest) for file, digest in self.digests.items())
         return json.dumps([self.label, self.read_as, files])
 
 
@@ -110,7 +111,8 @@ def ingest_source(
     source = open_source(path, spec.read, source_format=spec.format)
     meaning = meaning_of(source.card, spec.read)
     same_embodiment(source, spec)
-    order = _Order(spec=spec, label=label or path.name, dims=dims, digests=digests, workers=workers, check=check)
+    label = label or path.name
+    order = _Order(path=path, spec=spec, label=label, dims=dims, digests=digests, workers=workers, check=check)
     ledger = Ledger(dataset_root / "examined", source, order.read_as, digests)
     for _ in range(TRIES):
         done = _begin(dataset_root, order)

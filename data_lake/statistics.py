@@ -135,8 +135,8 @@ class Thinned:
             self._halve()
 
     def _halve(self) -> None:
-        self._pieces = [self.rows()[::2].copy()]
-        self._kept = self._pieces[0].size
+        self._pieces = [self.rows()[::2].copy()] if self._pieces else []
+        self._kept = sum(piece_TD.size for piece_TD in self._pieces)
         self.stride *= 2
 
     @property

@@ -40,6 +40,7 @@ def ingest(
     embodiment: Annotated[str, typer.Option("--embodiment", help="The robot that recorded them.")],
     source_format: Format = "auto",
     changes: Read = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Hash every file again; else size and time decide.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Fail when an episode had to go to quarantine.")] = False,
     lake: Lake = None,
     home: Home = None,
@@ -52,7 +53,9 @@ def ingest(
 
     screen = Screen(as_json=as_json, quiet=quiet, debug=debug)
     reading = (source_format, tuple(changes or ()))
-    raise typer.Exit(command(places(lake, home), source, dataset, embodiment, reading, strict, screen))
+    raise typer.Exit(
+        command(places(lake, home), source, dataset, embodiment, reading, screen, strict=strict, verify=verify)
+    )
 
 
 @app.command()

@@ -69,10 +69,15 @@ def ingest(
     dataset: str,
     embodiment: str,
     reading: Reading,
-    strict: bool,
     screen: Screen,
+    *,
+    strict: bool,
+    verify: bool,
 ) -> int:
-    """Take the episodes of a folder into a lake data set; what is there already is not taken twice."""
+    """Take the episodes of a folder into a lake data set; what is there already is not taken twice.
+
+    verify: a file whose size and mtime are as they were is hashed all the same.
+    """
     from data_lake.sources.snapshot import snapshot
     from data_lake.specs import IngestSpec
     from flows.follow import Board, LiveView, PlainView
@@ -97,7 +102,7 @@ def ingest(
     try:
         from dataclasses import replace
 
-        look = snapshot(source, where.home / "snapshots")
+        look = snapshot(source, where.home / "snapshots", rehash=verify)
         built = build(stage, spec, look, runtime=replace(runtime, sink=told))
     finally:
         view.close()
