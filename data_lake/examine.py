@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from data_lake.tally import Sums, Tally
 from data_lake.trial import Trial, decode_all, decode_first
 from data_lake.video import VideoIndex, VideoUnreadable, index_bytes, index_video
 
+NO_DIGESTS: Mapping[Path, str] = MappingProxyType({})
 OPEN_INDICES = 64
 
 
@@ -69,8 +71,9 @@ class Videos:
     """Indices of mp4 files and pictures, made by threads ahead of their use; those of files are kept while they may
     be asked for again. A frame of each codec is decoded once, every frame of every file where `deep`."""
 
-    def __init__(self, pool: ThreadPoolExecutor, *, deep: bool) -> None:
+    def __init__(self, pool: ThreadPoolExecutor, digests: Mapping[Path, str], *, deep: bool) -> None:
         self._pool = pool
+        self._digests = digests
         self._deep = deep
         self._known: OrderedDict[Path, Future[Watched]] = OrderedDict()
         self._tried: set[str] = set()
@@ -90,7 +93,7 @@ class Videos:
         content = view.read() if view.read is not None else None
         if content is None:
             ensure_present(view.path, "LAKE-010")
-        index = index_video(view.path) if content is None else index_bytes(content)
+        index = index_video(view.path, self._digests.get(view.path)) if content is None else index_bytes(content)
         if not self._deep and index.codec in self._tried:
             return Watched(index=index, trial=None)
         self._tried.add(index.codec)
@@ -105,21 +108,28 @@ def examine(
     tally: Tally,
     read: ReadSpec = AS_THE_SOURCE_SAYS,
     left_out: Mapping[int, int] = NOTHING,
+    digests: Mapping[Path, str] = NO_DIGESTS,
     deep: bool = False,
     check: Callable[[], None] = lambda: None,
 ) -> Generator[Examined]:
-    """Each listed episode once, in order. left_out: parts of the source that are known, as in `Source.episodes`. deep:
-    decode every frame. `check` is called between episodes, may raise."""
+    """Each listed episode once, in order. left_out: parts of the source that are known, as in `Source.episodes`.
+    digests: of its files' contents, as far as they are known. deep: decode every frame. `check` is called between episodes, may raise."""
     with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
-        videos, ahead = Videos(pool, deep=deep), deque[tuple[Episode, Indices]]()
+        videos, ahead = Videos(pool, digests, deep=deep), deque[tuple[Episode, Indices]]()
         for episode in source.episodes(left_out):
             ahead.append((episode, {camera: videos.expect(view) for camera, view in episode.views.items()}))
             if len(ahead) > 2 * workers:
-                yield _examined(*ahead.popleft(), source.card, read, tally)
+                yield _tallied(*ahead.popleft(), source.card, read, tally)
                 check()
         while ahead:
-            yield _examined(*ahead.popleft(), source.card, read, tally)
+            yield _tallied(*ahead.popleft(), source.card, read, tally)
             check()
+
+
+def _tallied(episode: Episode, indices: Indices, card: SourceCard, read: ReadSpec, tally: Tally) -> Examined:
+    found = _examined(episode, indices, card, read, tally)
+    tally.sums.merge(found.sums)
+    return found
 
 
 def _examined(episode: Episode, indices: Indices, card: SourceCard, read: ReadSpec, tally: Tally) -> Examined:
@@ -152,18 +162,15 @@ def _examined(episode: Episode, indices: Indices, card: SourceCard, read: ReadSp
                     sums.misfits[camera, episode.source_episode] = len(index.index.times_s)
                 videos[camera] = (span, index.index)
     if episode.rows is None or any(item.severity == "error" for item in findings):
-        tally.sums.merge(sums)
         return Examined(episode=episode, own=tuple(findings), sums=sums)
     rows, odd = as_declared(canonical(episode.rows), read, episode)
     findings += odd
     if any(item.severity == "error" for item in odd):
-        tally.sums.merge(sums)
         return Examined(episode=episode, own=tuple(findings), sums=sums)
     digests = {key: index.span_digest(span.from_s, span.to_s or 0.0, card.fps) for key, (span, index) in videos.items()}
     digests |= {key: index.digest for key, (_, index) in pictures.items()}
     content_hash = _content_hash(rows, digests, card.fps)
     sums.add(rows)
-    tally.sums.merge(sums)
     return Examined(
         episode=episode,
         own=tuple(findings),

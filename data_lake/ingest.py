@@ -6,11 +6,10 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from data_lake import lake_meta
-from data_lake.examine import Examined
+from data_lake.examine import NO_DIGESTS, Examined
 from data_lake.findings import Finding, fold
 from data_lake.fitting import fits, same_embodiment, same_kind
 from data_lake.ingested import Ingested, nothing_sound, write_view
@@ -30,7 +29,6 @@ from data_lake.tally import Tally, add_moments
 from data_lake.video import VideoIndex, index_bytes
 from errors import Transient
 
-NO_DIGESTS: Mapping[Path, str] = MappingProxyType({})
 TRIES = 100  # of rival writers, each of which got an episode in
 
 OnProgress = Callable[[int, int, dict[str, float]], None]  # episodes done, of how many, figures
@@ -137,6 +135,7 @@ def _read(done: _Pass, source: Source, ledger: Ledger, order: _Order, on_progres
     episodes = review(
         source,
         ledger,
+        digests=order.digests,
         is_held=lambda verdict: (verdict.source_episode, verdict.content_hash) in done.held,
         tally=done.tally,
         read=order.spec.read,

@@ -1,9 +1,10 @@
 """Every episode of a source in order: taken from the ledger where it is known there, examined where it is not."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from data_lake.examine import Examined, examine
 from data_lake.findings import Finding
@@ -46,18 +47,20 @@ def review(
     source: Source,
     ledger: Ledger,
     *,
+    digests: Mapping[Path, str],
     is_held: Callable[[Verdict], bool],
     tally: Tally,
     read: ReadSpec,
     workers: int,
     check: Callable[[], None],
 ) -> Generator[Seen]:
-    """is_held: whether the rows of a sound episode are needed no more. check: called between episodes."""
+    """digests: of the source's files. is_held: whether the rows of a sound episode are needed no more. check: called
+    between episodes."""
     known = deque(ledger.known(is_held))
     left_out = {place: count for run in known for place, count in run.left_out.items()}
     batch = _Batch(ledger=ledger)
     with closing(
-        examine(source, workers=workers, tally=tally, read=read, left_out=left_out, check=check)
+        examine(source, workers=workers, tally=tally, read=read, left_out=left_out, digests=digests, check=check)
     ) as episodes:  # its threads end before an error is told
         for examined in episodes:
             verdict = Verdict.of(examined)

@@ -1,7 +1,7 @@
 """Memory that videos pass through on their way into a table: used again and again, written and synced beside reading.
 
-Fresh pages are what a copy pays most for, so two shelves take turns: one is filled while the other is written. What
-is written is forced to disk by threads of their own: waiting for the disk file by file doubled the time.
+Fresh pages are what a copy pays most for, so three shelves take turns: one is filled while two are written, each by a
+thread. What is written is forced to disk by threads of their own: waiting for the disk file by file doubled the time.
 """
 
 from collections import deque
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from data_lake.schema import VIDEOS
 from errors import Transient
 
 SHELF_BYTES = 64 << 20
+WRITERS = 2
 SYNCS = 4
 _BLOB = VIDEOS.field("video_bytes").type
 
@@ -64,9 +66,11 @@ class Shelves:
     def __init__(self, folder: Path, write: Write) -> None:
         self._folder = folder
         self._write = write
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shelf")
+        self._pool = ThreadPoolExecutor(max_workers=WRITERS, thread_name_prefix="shelf")
         self._syncs = ThreadPoolExecutor(max_workers=SYNCS, thread_name_prefix="sync")
-        self._filling, self._resting = _Shelf(), _Shelf()
+        self._filling, self._resting = _Shelf(), SimpleQueue[_Shelf]()
+        for _ in range(WRITERS):
+            self._resting.put(_Shelf())
         self._written: deque[tuple[int, Future[_Written]]] = deque()
         self._durable: list[FragmentMetadata] = []
         self._num_durable = 0
@@ -124,15 +128,20 @@ class Shelves:
         self._durable += written.result().fragments
 
     def _turn(self) -> None:
-        """Hand the full shelf over and take the other one, as soon as it is written."""
-        full, self._filling = self._filling, self._resting
-        if self._written:
-            self._written[-1][1].result()
-        self._resting = full
-        if full.rows:
-            self._written.append((len(full.rows), self._pool.submit(self._empty, full)))
+        """Hand the full shelf over and take one that is written, as soon as there is one."""
+        if self._filling.rows:
+            self._written.append((len(self._filling.rows), self._pool.submit(self._empty, self._filling)))
+            self._filling = self._resting.get()
+        self.durable()  # raises what went wrong meanwhile
 
     def _empty(self, shelf: _Shelf) -> _Written:
+        try:
+            return self._write_out(shelf)
+        finally:
+            shelf.rows, shelf.ends = [], [0]
+            self._resting.put(shelf)
+
+    def _write_out(self, shelf: _Shelf) -> _Written:
         with memoryview(shelf.memory) as memory:
             for row, begin, end in zip(shelf.rows, shelf.ends, shelf.ends[1:], strict=False):
                 if blake3(memory[begin:end]).hexdigest() != row["blake3"]:
@@ -140,7 +149,6 @@ class Shelves:
         fragments = self._write(shelf.table())
         data = [self._folder / "data" / file.path for fragment in fragments for file in fragment.files]
         synced = [self._syncs.submit(sync, file) for each in data for file in stored_files(each)]
-        shelf.rows, shelf.ends = [], [0]
         return _Written(fragments=fragments, synced=synced)
 
 

@@ -4,12 +4,14 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from data_lake.files import content_digest, replace
 from data_lake.refs import SourceRef
 from errors import UserError
 
+HASHERS = 4
 Known = dict[str, tuple[int, int, str]]
 
 
@@ -54,13 +56,19 @@ def _look(path: Path, cache_dir: Path, *, rehash: bool = False) -> Known:
             next_step="check the path (in a recipe: ingest.source)",
         )
     store = cache_dir / f"snapshot-{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.json"
-    known, seen = _load(store), {}
-    for relative, file in _files(root):
-        stat = file.stat()
-        size, mtime_ns, digest = known.get(relative, (-1, -1, ""))
-        if rehash or (size, mtime_ns) != (stat.st_size, stat.st_mtime_ns):
-            digest = content_digest(file)
-        seen[relative] = (stat.st_size, stat.st_mtime_ns, digest)
+    known: Known = {} if rehash else _load(store)
+    stats = {relative: (file, file.stat()) for relative, file in _files(root)}
+    new = [
+        (relative, file)
+        for relative, (file, stat) in stats.items()
+        if known.get(relative, (-1, -1, ""))[:2] != (stat.st_size, stat.st_mtime_ns)
+    ]
+    with ThreadPoolExecutor(HASHERS) as pool:
+        hashed = dict(zip((name for name, _ in new), pool.map(content_digest, (file for _, file in new)), strict=True))
+    seen = {
+        relative: (stat.st_size, stat.st_mtime_ns, hashed[relative] if relative in hashed else known[relative][2])
+        for relative, (_, stat) in stats.items()
+    }
     if seen != known:
         _save(store, seen)
     return seen

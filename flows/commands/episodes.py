@@ -3,7 +3,7 @@
 import shlex
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +100,6 @@ def ingest(
         view.tick("")
 
     try:
-        from dataclasses import replace
-
         look = snapshot(source, where.home / "snapshots", rehash=verify)
         built = build(stage, spec, look, runtime=replace(runtime, sink=told))
     finally:
