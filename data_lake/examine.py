@@ -113,7 +113,8 @@ def examine(
     check: Callable[[], None] = lambda: None,
 ) -> Generator[Examined]:
     """Each listed episode once, in order. left_out: parts of the source that are known, as in `Source.episodes`.
-    digests: of its files' contents, as far as they are known. deep: decode every frame. `check` is called between episodes, may raise."""
+    digests: of its files' contents, as far as they are known. deep: decode every frame. check: called between episodes,
+    may raise."""
     with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
         videos, ahead = Videos(pool, digests, deep=deep), deque[tuple[Episode, Indices]]()
         for episode in source.episodes(left_out):
