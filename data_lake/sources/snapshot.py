@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -42,7 +41,8 @@ def snapshot(path: Path, cache_dir: Path, *, rehash: bool = False) -> SourceRef:
 def digests(path: Path, cache_dir: Path) -> dict[Path, str]:
     """BLAKE3 of each file of the source, as `snapshot` sees them."""
     seen = _look(path, cache_dir)
-    return {path if path.is_file() else path / relative: digest for relative, (_, _, digest) in seen.items()}
+    is_file = path.is_file()
+    return {path if is_file else path / relative: digest for relative, (_, _, digest) in seen.items()}
 
 
 def _look(path: Path, cache_dir: Path, *, rehash: bool = False) -> Known:
@@ -57,17 +57,16 @@ def _look(path: Path, cache_dir: Path, *, rehash: bool = False) -> Known:
         )
     store = cache_dir / f"snapshot-{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.json"
     known: Known = {} if rehash else _load(store)
-    stats = {relative: (file, file.stat()) for relative, file in _files(root)}
+    stats = _files(root)
     new = [
-        (relative, file)
-        for relative, (file, stat) in stats.items()
-        if known.get(relative, (-1, -1, ""))[:2] != (stat.st_size, stat.st_mtime_ns)
+        name for name, stat in stats.items() if known.get(name, (-1, -1, ""))[:2] != (stat.st_size, stat.st_mtime_ns)
     ]
     with ThreadPoolExecutor(HASHERS) as pool:
-        hashed = dict(zip((name for name, _ in new), pool.map(content_digest, (file for _, file in new)), strict=True))
+        paths = (root if root.is_file() else root / name for name in new)
+        hashed = dict(zip(new, pool.map(content_digest, paths), strict=True))
     seen = {
-        relative: (stat.st_size, stat.st_mtime_ns, hashed[relative] if relative in hashed else known[relative][2])
-        for relative, (_, stat) in stats.items()
+        name: (stat.st_size, stat.st_mtime_ns, hashed[name] if name in hashed else known[name][2])
+        for name, stat in stats.items()
     }
     if seen != known:
         _save(store, seen)
@@ -88,16 +87,19 @@ def verify(ref: SourceRef, cache_dir: Path) -> None:
         )
 
 
-def _files(root: Path) -> Iterator[tuple[str, Path]]:
+def _files(root: Path) -> dict[str, os.stat_result]:
+    """By name below the root. Without Path objects: a source that did not change is looked at three times."""
     if root.is_file():
-        yield root.name, root
-        return
-    for folder, folders, names in os.walk(root):
+        return {root.name: root.stat()}
+    top, found = str(root), {}
+    for folder, folders, names in os.walk(top):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
+        below = folder[len(top) :].lstrip("/")
         for name in sorted(names):
-            file = Path(folder) / name
-            if not name.startswith(".") and file.is_file():
-                yield file.relative_to(root).as_posix(), file
+            path = os.path.join(folder, name)
+            if not name.startswith(".") and os.path.isfile(path):
+                found[os.path.join(below, name)] = os.stat(path)
+    return found
 
 
 def _load(store: Path) -> Known:
