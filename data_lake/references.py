@@ -111,6 +111,10 @@ class References:
         self.changed |= there
         return there
 
+    @property
+    def any(self) -> bool:
+        return bool(self._rows)
+
     def has(self, row: Mapping[str, Any]) -> bool:
         return _place(row) in self._rows
 

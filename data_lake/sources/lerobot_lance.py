@@ -19,7 +19,7 @@ from data_lake.sources.episode import VideoSpan
 from data_lake.sources.files import Unreadable
 from data_lake.sources.lerobot import LeRobotFolder, are_one_run, is_lance, rows_by_owner
 from data_lake.sources.lerobot_v3 import VIDEO_PATH, list_v3
-from data_lake.sources.listing import Listed, Listing, fill
+from data_lake.sources.listing import Listed, Listing, fill, one_part
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 from errors import UserError
 
@@ -38,6 +38,7 @@ class LeRobotLance(LeRobotFolder):
             self._frames = lance.dataset(str(path / "frames.lance"))
             self._rows_of = rows_by_owner(self._frames.to_table(columns=["episode_index"]))
         super().__init__(path, read)
+        self._parts = one_part(self._parts, path)  # which bytes are whose is Lance's own business
 
     @staticmethod
     def recognises(path: Path) -> bool:
