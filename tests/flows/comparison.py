@@ -15,7 +15,7 @@ def contents(record: dict[str, Any]) -> dict[str, str]:
     timed = ("metrics.jsonl", "job.log", "exit.json")  # wall-clock figures stand in them
     files = {name.split("/", 2)[-1]: file["sha256"] for name, file in record["files"].items()}
     kept = {name: digest for name, digest in files.items() if not name.endswith(timed)}
-    kept |= {name: "" for name in kept if name.startswith("blocks/")}  # they tell names of files, and are told by content
+    kept |= {name: "" for name in kept if name.startswith("blocks/")}  # named by content, they tell names of files
     plain = {name: digest for name, digest in kept.items() if ".lance/" not in name}
     tables = sorted((name.partition(".lance/")[0], digest) for name, digest in kept.items() if ".lance/data/" in name)
     return plain | {f"{table} {number}": digest for number, (table, digest) in enumerate(tables)}
