@@ -25,8 +25,8 @@ RUN_EPISODES = 32
 RUN_NUMBERS = 1 << 16
 """Of each column are kept for quantiles; a run of usual episodes has no more."""
 
-FLEETING = frozenset({"LAKE-152"})
-"""Findings about this machine."""
+FLEETING = frozenset({"LAKE-023", "LAKE-031", "LAKE-152", "LAKE-153"})
+"""Findings about this machine, and of videos and pictures that could not be read here and now."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -35,7 +35,8 @@ class _Batch:
     def add(self, verdict: Verdict, examined: Examined) -> None:
         self.verdicts.append(verdict)
         self.sums.merge(examined.sums)
-        self.lasting &= examined.episode.lasting
+        # Rows that could not be read are read again: the disk may have been to blame.
+        self.lasting &= examined.episode.lasting and examined.episode.rows is not None
 
     def close(self) -> None:
         if self.verdicts and self.lasting:
