@@ -1,4 +1,5 @@
-"""Taking recordings into the lake beside copying their bytes: `cp -r` with fsync, and the same with `sha256sum`.
+"""Taking recordings into the lake beside copying their bytes (`cp -r` with fsync, and with `sha256sum`) and beside
+LanceDB's own converter.
 
 The recordings are made for it: more than 2 GB of H.264 in 200 episodes, each file seen for the first time. One warm
 process, interleaved; verification is on, and the bytes in the lake are compared with the source's at the end.
@@ -12,24 +13,30 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import lance
 
+from benchmarks.peer import MAKE_IT, Peer, peers_python
 from benchmarks.recordings import write_recordings
 from benchmarks.reporting import Target, result, spread
+from data_lake.exports import publish_folder
 from data_lake.files import sync, tree
-from data_lake.ingest import Ingested, OnProgress, ingest_source, silent
-from data_lake.sources.snapshot import snapshot, verify
+from data_lake.ingest import OnProgress, ingest_source, silent
+from data_lake.ingested import Ingested
+from data_lake.sources.snapshot import digests, snapshot, verify
 from data_lake.specs import IngestSpec
 from data_lake.tables import open_table, read_manifest
+from data_lake.version import open_version
 from flows.places import ROOT
 
 ROUNDS = 4
 NUM_EPISODES, EPISODE_BYTES = 200, 11 << 20
 SPEC = IngestSpec(dataset="made", embodiment="made")
+CONVERTER = "lerobot_lance_convert"
 PACKAGES = ("pylance", "av", "blake3")
 
 
@@ -39,20 +46,16 @@ def main(lake: Path, home: Path) -> dict[str, Any]:
         root = Path(folder)
         source = write_recordings(root / "source", NUM_EPISODES, EPISODE_BYTES)
         num_bytes = sum(path.stat().st_size for path in source.rglob("*") if path.is_file())
-        contenders: dict[str, Callable[[Path], object]] = {
-            "cp_fsync": lambda out: _copy(source, out, hashed=False),
-            "cp_fsync_sha256sum": lambda out: _copy(source, out, hashed=True),
-            "vlaloop": lambda out: take_in(source, out),
-        }
-        seconds: dict[str, list[float]] = {name: [] for name in contenders}
-        for _ in range(ROUNDS + 1):
-            for name, contender in contenders.items():
-                shutil.rmtree(root / name, ignore_errors=True)
-                os.sync()
-                started = time.perf_counter()
-                contender(root / name)
-                seconds[name].append(time.perf_counter() - started)
-        seconds = {name: samples[1:] for name, samples in seconds.items()}
+        with _converter(source, root) as converter:
+            seconds = _interleaved(
+                root,
+                {
+                    "cp_fsync": lambda out: _copy(source, out, hashed=False),
+                    "cp_fsync_sha256sum": lambda out: _copy(source, out, hashed=True),
+                    "vlaloop": lambda out: take_in(source, out),
+                    **converter,
+                },
+            )
         _same_bytes(source, root / "vlaloop")
         again_s, new = _again(source, root / "vlaloop")
         resumed = _resumed(source, root / "resumed")
@@ -66,6 +69,13 @@ def main(lake: Path, home: Path) -> dict[str, Any]:
             op="<=",
             note=f"{new} new episodes",
         ),
+        Target(
+            name="vs_converter",
+            value=median[CONVERTER] / median["vlaloop"] if CONVERTER in median else None,
+            target=1.0,
+            op=">=",
+            note="" if CONVERTER in median else MAKE_IT,
+        ),
         Target(name="resume_redone", value=resumed["redone"], target=0.05, op="<="),
     ]
     figures = {
@@ -73,6 +83,34 @@ def main(lake: Path, home: Path) -> dict[str, Any]:
         for name, samples in seconds.items()
     }
     return result("ingest", targets, figures, {"seconds": seconds, "bytes": num_bytes, "resume": resumed}, PACKAGES)
+
+
+def _interleaved(root: Path, contenders: dict[str, Callable[[Path], object]]) -> dict[str, list[float]]:
+    """Seconds of each, in turns, each into a folder of its name; the first round is left out."""
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(ROUNDS + 1):
+        for name, contender in contenders.items():
+            shutil.rmtree(root / name, ignore_errors=True)
+            os.sync()
+            started = time.perf_counter()
+            contender(root / name)
+            seconds[name].append(time.perf_counter() - started)
+    return {name: samples[1:] for name, samples in seconds.items()}
+
+
+@contextmanager
+def _converter(source: Path, root: Path) -> Iterator[dict[str, Callable[[Path], object]]]:
+    """LanceDB's own converter in a warm process, where the peers' environment is: it checks nothing, and takes v3.0
+    only, so it is given the same videos in that form."""
+    python = peers_python()
+    if python is None:
+        yield {}
+        return
+    take_in(source, root / "first")
+    publish_folder(open_version(root / "first/lake", "made"), root / "v30", "v3.0")
+    shutil.rmtree(root / "first")
+    with Peer(python, "lance_convert.py") as peer:
+        yield {CONVERTER: lambda out: peer.ask(root=str(root / "v30"), out=str(out))}
 
 
 def take_in(source: Path, out: Path, on_progress: OnProgress = silent) -> Ingested:
@@ -83,6 +121,7 @@ def take_in(source: Path, out: Path, on_progress: OnProgress = silent) -> Ingest
         SPEC,
         dataset_root=out / "lake/datasets/made",
         out_dir=out / "view",
+        digests=digests(source, out / "home"),
         on_progress=on_progress,
         unchanged=lambda: verify(ref, out / "home"),
     )

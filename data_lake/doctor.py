@@ -87,11 +87,12 @@ def _of_source(name: str, source: Source, read: ReadSpec, held: Lineage, *, work
     except UserError as error:
         findings.append(_refusal(error))
     for examined in examine(source, workers=workers, tally=tally, read=read, deep=deep):
-        findings += examined.findings
+        number = examined.episode.source_episode
+        findings += [*examined.findings, *tally.repeats(number, examined.content_hash, examined.digests)]
         num_in += 1
         if examined.is_ok:
             tasks[examined.episode.instruction] += 1
-            findings += elsewhere(examined.episode.source_episode, held.get(examined.content_hash, []))
+            findings += elsewhere(number, held.get(examined.content_hash, []))
     findings += tally.findings(source.card)
     return _answer(name, source.card.format, source.card.version, (num_in, tasks.total()), tasks, findings)
 

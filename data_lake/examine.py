@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -19,13 +20,14 @@ from data_lake.declared import as_declared
 from data_lake.findings import Finding, finding
 from data_lake.pictures import PicturesIndex, index_pictures
 from data_lake.schema import canonical, rows_digest
-from data_lake.sources.episode import Episode, Pictures, Source, SourceCard, VideoSpan, view_name
+from data_lake.sources.episode import NOTHING, Episode, Pictures, Source, SourceCard, VideoSpan, view_name
 from data_lake.sources.files import ODD, Unreadable, describe, ensure_present
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
-from data_lake.tally import Tally
+from data_lake.tally import Sums, Tally
 from data_lake.trial import Trial, decode_all, decode_first
 from data_lake.video import VideoIndex, VideoUnreadable, index_bytes, index_video
 
+NO_DIGESTS: Mapping[Path, str] = MappingProxyType({})
 OPEN_INDICES = 64
 
 
@@ -42,13 +44,15 @@ Indices = Mapping[str, Future[Watched] | Future[PicturesIndex]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Examined:
-    """rows: canonical, None when the episode is bad. videos: by camera, spans with both ends known. pictures: by
-    camera, those that are no video."""
+    """findings: in the episode alone. rows: canonical, None when the episode is bad. digests: of what each camera
+    shows. videos: by camera, spans with both ends known. pictures: by camera, those that are no video."""
 
     episode: Episode
     findings: tuple[Finding, ...]
+    sums: Sums
     rows: pa.Table | None = None
     content_hash: str = ""
+    digests: Mapping[str, str] = field(default_factory=dict)
     videos: Mapping[str, tuple[VideoSpan, VideoIndex]] = field(default_factory=dict)
     pictures: Mapping[str, tuple[Pictures, PicturesIndex]] = field(default_factory=dict)
 
@@ -61,8 +65,9 @@ class Videos:
     """Indices of mp4 files and pictures, made by threads ahead of their use; those of files are kept while they may
     be asked for again. A frame of each codec is decoded once, every frame of every file where `deep`."""
 
-    def __init__(self, pool: ThreadPoolExecutor, *, deep: bool) -> None:
+    def __init__(self, pool: ThreadPoolExecutor, digests: Mapping[Path, str], *, deep: bool) -> None:
         self._pool = pool
+        self._digests = digests
         self._deep = deep
         self._known: OrderedDict[Path, Future[Watched]] = OrderedDict()
         self._tried: set[str] = set()
@@ -82,7 +87,7 @@ class Videos:
         content = view.read() if view.read is not None else None
         if content is None:
             ensure_present(view.path, "LAKE-010")
-        index = index_video(view.path) if content is None else index_bytes(content)
+        index = index_video(view.path, self._digests.get(view.path)) if content is None else index_bytes(content)
         if not self._deep and index.codec in self._tried:
             return Watched(index=index, trial=None)
         self._tried.add(index.codec)
@@ -96,24 +101,36 @@ def examine(
     workers: int,
     tally: Tally,
     read: ReadSpec = AS_THE_SOURCE_SAYS,
+    left_out: Mapping[int, int] = NOTHING,
+    digests: Mapping[Path, str] = NO_DIGESTS,
     deep: bool = False,
     check: Callable[[], None] = lambda: None,
 ) -> Generator[Examined]:
-    """Each listed episode once, in order. deep: decode every frame. `check` is called between episodes, may raise."""
+    """Each listed episode once, in order, and alone: what shows beside others is for `tally` to say.
+
+    left_out: parts of the source that are known, as in `Source.episodes`. digests: of its files' contents, as far as
+    they are known. deep: decode every frame. check: called between episodes, may raise."""
     with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
-        videos, ahead = Videos(pool, deep=deep), deque[tuple[Episode, Indices]]()
-        for episode in source.episodes():
+        videos, ahead = Videos(pool, digests, deep=deep), deque[tuple[Episode, Indices]]()
+        for episode in source.episodes(left_out):
             ahead.append((episode, {camera: videos.expect(view) for camera, view in episode.views.items()}))
             if len(ahead) > 2 * workers:
-                yield _examined(*ahead.popleft(), source.card, read, tally)
+                yield _tallied(*ahead.popleft(), source.card, read, tally)
                 check()
         while ahead:
-            yield _examined(*ahead.popleft(), source.card, read, tally)
+            yield _tallied(*ahead.popleft(), source.card, read, tally)
             check()
 
 
-def _examined(episode: Episode, indices: Indices, card: SourceCard, read: ReadSpec, tally: Tally) -> Examined:
-    findings = [*episode.findings, *_check_rows(episode, card), *tally.look(episode)]
+def _tallied(episode: Episode, indices: Indices, card: SourceCard, read: ReadSpec, tally: Tally) -> Examined:
+    found = _examined(episode, indices, card, read)
+    tally.sums.merge(found.sums)
+    return found
+
+
+def _examined(episode: Episode, indices: Indices, card: SourceCard, read: ReadSpec) -> Examined:
+    sums = Sums()
+    findings = [*episode.findings, *_check_rows(episode, card), *sums.look(episode)]
     videos: dict[str, tuple[VideoSpan, VideoIndex]] = {}
     pictures: dict[str, tuple[Pictures, PicturesIndex]] = {}
     for camera, view in episode.views.items():
@@ -138,24 +155,25 @@ def _examined(episode: Episode, indices: Indices, card: SourceCard, read: ReadSp
                 findings += check_video(episode, camera, view, index.index, card)
                 findings += check_trial(episode, camera, span, index.trial, index.index.codec, card)
                 if view.to_s is None and len(index.index.times_s) != episode.rows.num_rows:
-                    tally.misfits[camera, episode.source_episode] = len(index.index.times_s)
+                    sums.misfits[camera, episode.source_episode] = len(index.index.times_s)
                 videos[camera] = (span, index.index)
     if episode.rows is None or any(item.severity == "error" for item in findings):
-        return Examined(episode=episode, findings=tuple(findings))
+        return Examined(episode=episode, findings=tuple(findings), sums=sums)
     rows, odd = as_declared(canonical(episode.rows), read, episode)
     findings += odd
     if any(item.severity == "error" for item in odd):
-        return Examined(episode=episode, findings=tuple(findings))
+        return Examined(episode=episode, findings=tuple(findings), sums=sums)
     digests = {key: index.span_digest(span.from_s, span.to_s or 0.0, card.fps) for key, (span, index) in videos.items()}
     digests |= {key: index.digest for key, (_, index) in pictures.items()}
     content_hash = episode_digest(rows, digests, card.fps)
-    findings += tally.repeats(episode.source_episode, content_hash, digests)
-    tally.add(rows)
+    sums.add(rows)
     return Examined(
         episode=episode,
         findings=tuple(findings),
+        sums=sums,
         rows=rows,
         content_hash=content_hash,
+        digests=digests,
         videos=videos,
         pictures=pictures,
     )

@@ -14,7 +14,7 @@ from typing import Any
 from data_lake import lake_meta
 from data_lake.curation import Row, choose
 from data_lake.files import LakePath, replace
-from data_lake.ingest import Ingested
+from data_lake.ingested import Ingested
 from data_lake.meaning import meant, shared_meaning
 from data_lake.refs import SourceRef
 from data_lake.saved_views import SavedView, open_saved

@@ -1,34 +1,32 @@
 """Episodes of a source into a lake data set: examined, appended once, seen all at once; bad ones in quarantine."""
 
-import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from data_lake import lake_meta
-from data_lake.examine import Examined, examine
-from data_lake.files import LakePath, replace
+from data_lake.examine import NO_DIGESTS, Examined
+from data_lake.files import LakePath
 from data_lake.findings import Finding, fold
 from data_lake.fitting import fits, same_embodiment, same_kind
-from data_lake.meaning import meaning_of, meant
-from data_lake.pictures import lossless_mp4
+from data_lake.ingested import Ingested, nothing_sound, write_view
+from data_lake.journal import Journal, Step
+from data_lake.ledger import Ledger, Verdict
+from data_lake.meaning import meaning_of
+from data_lake.pictures import as_videos
+from data_lake.review import Seen, review
 from data_lake.schema import features_of, frames_of, lake_name
-from data_lake.shelf import Content
 from data_lake.sources import open_source
-from data_lake.sources.episode import Source, VideoSpan, view_name
+from data_lake.sources.episode import Source, view_name
 from data_lake.specs import IngestSpec
 from data_lake.statistics import Moments
 from data_lake.tables import Manifest, read_meta
 from data_lake.tally import Tally, add_moments
-from data_lake.video import VideoIndex, index_bytes
 from data_lake.writer import Writer
-from errors import Transient, UserError
+from errors import Transient
 
 TRIES = 100  # of rival writers, each of which got an episode in
 
@@ -40,20 +38,6 @@ def silent(_done: int, _total: int, _figures: dict[str, float]) -> None:
     """Nobody listens."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ingested:
-    """What one source snapshot is in the lake. view: the content of episodes.json. fingerprint: digests the
-    episodes' contents in order and what is declared of them, never names or places."""
-
-    view: dict[str, Any]
-    fingerprint: str
-    num_episodes: int
-    num_quarantined: int
-    num_frames: int
-    num_new: int
-    findings: tuple[Finding, ...]
-
-
 @dataclass(slots=True)
 class _Pass:
     """One reading of the source onto one base version."""
@@ -63,14 +47,40 @@ class _Pass:
     meta: dict[str, bytes]
     info: dict[str, Any] | None
     tasks: dict[str, int]
-    ledger: dict[tuple[int, str], dict[str, Any]]
+    held: dict[tuple[int, str], dict[str, Any]]
+    journal: Journal | None = None
     tally: Tally = field(default_factory=Tally)
     new_moments: dict[str, Moments] = field(default_factory=dict)
     features: dict[str, Any] = field(default_factory=dict)
     entries: list[dict[str, Any]] = field(default_factory=list)
     added: list[dict[str, Any]] = field(default_factory=list)
-    bad: list[Examined] = field(default_factory=list)
+    bad: list[Seen] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Order:
+    """What is to be done, and how, whatever the base version is."""
+
+    path: Path
+    spec: IngestSpec
+    label: str
+    dims: tuple[int, int] | None
+    digests: Mapping[Path, str]
+    workers: int
+    check: Callable[[], None]
+
+    @property
+    def read_as(self) -> str:
+        """All that decides what an episode of given files is, and whether it is taken."""
+        spec = self.spec
+        return json.dumps([spec.format, spec.embodiment, self.dims, asdict(spec.read)], sort_keys=True)
+
+    @property
+    def key(self) -> str:
+        """What makes another attempt the same ingest."""
+        files = sorted((file.relative_to(self.path).as_posix(), digest) for file, digest in self.digests.items())
+        return json.dumps([self.label, self.read_as, files])
 
 
 def ingest_source(
@@ -81,6 +91,7 @@ def ingest_source(
     out_dir: Path,
     label: str = "",
     dims: tuple[int, int] | None = None,
+    digests: Mapping[Path, str] = NO_DIGESTS,
     workers: int = 2,
     on_progress: OnProgress = silent,
     check: Callable[[], None] = lambda: None,
@@ -88,55 +99,87 @@ def ingest_source(
 ) -> Ingested:
     """Append what is new of the source at `path`; write episodes.json, quarantine.json and findings.json.
 
-    label: what people call the source. dims: (state, action) dimensions of the embodiment. check: called between
-    episodes, may raise. unchanged: raises when the source is no longer the snapshot; called before reading and
-    before committing. Raises UserError LAKE-001 when no episode is sound, LAKE-005 and LAKE-006 when they do not fit.
+    label: what people call the source. dims: (state, action) dimensions of the embodiment. digests: of the contents of
+    the source's files; what they vouch for is not read again, nor written again after a crash. Without them all is
+    read. check: called between episodes, may raise. unchanged: raises when the source is no longer the snapshot;
+    called before reading and before committing. Raises UserError LAKE-001 when no episode is sound, LAKE-005 and
+    LAKE-006 when they do not fit.
     """
     unchanged()
     source = open_source(path, spec.read, source_format=spec.format)
     meaning = meaning_of(source.card, spec.read)
     same_embodiment(source, spec)
+    label = label or path.name
+    order = _Order(path=path, spec=spec, label=label, dims=dims, digests=digests, workers=workers, check=check)
+    ledger = Ledger(dataset_root / "examined", source, order.read_as, digests)
     for _ in range(TRIES):
-        done = _begin(dataset_root, label or path.name, leave=spec.copy == "reference")
-        _read(done, source, spec, dims, workers, on_progress, check)
+        done = _begin(dataset_root, order)
+        _read(done, source, ledger, order, on_progress)
         if not done.entries:
-            raise _nothing(source, done)
+            raise nothing_sound(source, done.bad, done.findings)
         unchanged()
-        manifest = (
-            done.writer.base if not (done.added or done.writer.is_changed) else _commit(done, source, spec, meaning)
-        )
+        is_new = bool(done.added) or done.writer.is_changed
+        manifest = _commit(done, source, spec, meaning) if is_new else done.writer.base
+        if done.journal is not None:
+            done.journal.close()
         if manifest is not None:
-            return _written(done, manifest, source, spec, meaning, out_dir)
+            ledger.close()
+            findings = fold([*source.card.findings, *done.findings, *done.tally.findings(source.card)])
+            return write_view(
+                out_dir, spec, manifest, meaning, done.entries, done.bad, findings, num_new=len(done.added)
+            )
     raise Transient(f"{TRIES} other writers appended to {dataset_root.name} first")
 
 
-def _read(
-    done: _Pass,
-    source: Source,
-    spec: IngestSpec,
-    dims: tuple[int, int] | None,
-    workers: int,
-    on_progress: OnProgress,
-    check: Callable[[], None],
-) -> None:
+def _read(done: _Pass, source: Source, ledger: Ledger, order: _Order, on_progress: OnProgress) -> None:
     num_frames, total = 0, source.card.num_episodes
-    episodes = examine(source, workers=workers, tally=done.tally, read=spec.read, check=check)
-    with closing(episodes):  # its threads end before an error is told
-        for number, examined in enumerate(episodes, start=1):
-            done.findings += examined.findings
-            if examined.rows is None:
-                done.bad.append(examined)
+    left_in = {file.resolve(): digest for file, digest in order.digests.items()} if done.writer.has_left else NO_DIGESTS
+    episodes = review(
+        source,
+        ledger,
+        digests=order.digests,
+        is_held=lambda verdict: _is_held(done, verdict, left_in),
+        tally=done.tally,
+        read=order.spec.read,
+        workers=order.workers,
+        check=order.check,
+    )
+    with closing(episodes):
+        for number, seen in enumerate(episodes, start=1):
+            done.findings += seen.findings
+            verdict = seen.verdict
+            if not verdict.content_hash:
+                done.bad.append(seen)
             else:
-                fits(examined, dims, spec)
-                _append(done, examined, source)
-                num_frames += examined.rows.num_rows
+                if seen.examined is not None:
+                    fits(seen.examined, order.dims, order.spec)
+                    entry = _taken(done, seen.examined, source)
+                else:
+                    entry = done.held[verdict.source_episode, verdict.content_hash]
+                done.entries.append(entry)
+                num_frames += entry["length"]
             on_progress(number, total, {"frames": num_frames, "quarantined": len(done.bad)})
 
 
-def _begin(root: LakePath, label: str, *, leave: bool) -> _Pass:
-    writer = Writer(root, leave=leave)
+def _begin(root: LakePath, order: _Order) -> _Pass:
+    done = _onto_newest(root, order)
+    if not order.digests or order.spec.copy == "reference":  # what stays where it is costs no bytes to refer to again
+        return done
+    done.journal = Journal(root, done.writer.base.version if done.writer.base else 0, order.key)
+    left = done.journal.take_up()
+    if left is not None:
+        done.writer.adopt(left.durable, left.pending)
+        done.added, done.features, done.new_moments = left.entries, left.features, left.moments
+        done.held |= {(entry["source_episode"], entry["content_hash"]): entry for entry in left.entries}
+        for text in (text for entry in left.entries for text in entry["tasks"]):
+            done.tasks.setdefault(text, len(done.tasks))
+    return done
+
+
+def _onto_newest(root: LakePath, order: _Order) -> _Pass:
+    writer, label = Writer(root, leave=order.spec.copy == "reference"), order.label
     if writer.base is None:
-        return _Pass(writer=writer, label=label, meta={}, info=None, tasks={}, ledger={})
+        return _Pass(writer=writer, label=label, meta={}, info=None, tasks={}, held={})
     meta = read_meta(root, writer.base)
     tasks = lake_meta.read_table(meta[lake_meta.TASKS])
     rows = lake_meta.read_table(meta[lake_meta.EPISODES]).to_pylist()
@@ -146,29 +189,39 @@ def _begin(root: LakePath, label: str, *, leave: bool) -> _Pass:
         meta=meta,
         info=json.loads(meta[lake_meta.INFO]),
         tasks=dict(zip(tasks["task"].to_pylist(), tasks["task_index"].to_pylist(), strict=True)),
-        ledger=lake_meta.ledger_of(rows),
+        held=lake_meta.ledger_of(rows),
     )
 
 
-def _append(done: _Pass, examined: Examined, source: Source) -> None:
-    """Into the tables, unless the ledger has this very content under this very number, as it is or as it came."""
+def _is_held(done: _Pass, verdict: Verdict, digests: Mapping[Path, str]) -> bool:
+    """Whether the data set has the episode, as it is or as it came, and its videos are where they are to be."""
+    entry = done.held.get((verdict.source_episode, verdict.content_hash))
+    return entry is not None and all(done.writer.is_where(view, digests) for view in entry["views"].values())
+
+
+def _taken(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
+    """The view's entry of what is in the data set, as it is or as it came, or goes into it now."""
+    known = done.held.get((examined.episode.source_episode, examined.content_hash))
+    if known is None:
+        return _append(done, examined, source)
+    for camera, (span, index) in examined.videos.items():  # which may lie elsewhere now
+        done.writer.add_video(camera, span.read or span.path, index)
+    return known
+
+
+def _append(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
     rows, episode, writer = examined.rows, examined.episode, done.writer
     assert rows is not None
-    if known := done.ledger.get((episode.source_episode, examined.content_hash)):
-        done.entries.append(known)
-        for camera, (span, index) in examined.videos.items():  # which may lie elsewhere now
-            writer.add_video(camera, span.read or span.path, index)
-        return
     for text in rows["task"].unique().to_pylist():
         done.tasks.setdefault(text, len(done.tasks))
-    first, number = writer.num_frames, done.writer.num_held + len(done.added)
+    first, number = writer.num_frames, writer.num_held + len(done.added)
     frames = frames_of(rows, fps=source.card.fps, episode=number, first_index=first, tasks=done.tasks)
     features = features_of(frames.schema, _dotted(examined, source))
     same_kind(source, writer.root.name, done.info or {"features": done.features, "fps": source.card.fps}, features)
     done.features = {**features, **done.features}
     views = {}
-    for camera, (span, index, content) in _videos(examined, source.card.fps).items():
-        place = writer.add_video(camera, content, index)
+    for camera, (span, index) in {**examined.videos, **as_videos(examined.pictures, source.card.fps)}.items():
+        place = writer.add_video(camera, span.read or span.path, index)
         shown = lake_meta.video_feature(index, source.card.fps, from_pictures=camera in examined.pictures)
         done.features.setdefault(camera, shown)
         views[view_name(camera)] = {
@@ -193,21 +246,13 @@ def _append(done: _Pass, examined: Examined, source: Source) -> None:
         "source": done.label,
         "extra": {name: value for name, value in episode.extra.items() if isinstance(value, PLAIN)},
     }
-    done.ledger[episode.source_episode, examined.content_hash] = entry
+    done.held[episode.source_episode, examined.content_hash] = entry
     done.added.append(entry)
-    done.entries.append(entry)
-
-
-def _videos(examined: Examined, fps: float) -> dict[str, tuple[VideoSpan, VideoIndex, Content]]:
-    """By camera the span, the index and the content of its video; pictures are made into one, losslessly."""
-    found: dict[str, tuple[VideoSpan, VideoIndex, Content]] = {
-        camera: (span, index, span.read or span.path) for camera, (span, index) in examined.videos.items()
-    }
-    for camera, (pictures, index) in examined.pictures.items():
-        content = lossless_mp4(pictures.frames(), fps)
-        span = VideoSpan(path=pictures.path, from_s=0.0, to_s=index.num_frames / fps)
-        found[camera] = (span, index_bytes(content), partial(bytes, content))
-    return found
+    if done.journal is not None and not writer.has_left:  # a video that was left, and goes in now, is no new one
+        features, moments = dict(done.features), dict(done.new_moments)
+        step = Step(entry=entry, frames=frames, num_videos=writer.num_put, features=features, moments=moments)
+        done.journal.add(step, writer.durable())
+    return entry
 
 
 def _dotted(examined: Examined, source: Source) -> dict[str, Any]:
@@ -216,20 +261,6 @@ def _dotted(examined: Examined, source: Source) -> dict[str, Any]:
     declared = source.card.features
     names = {name: declared[name].names if name in declared else None for name in rows.column_names}
     return {lake_name(name): (name, dimensions) for name, dimensions in names.items()}
-
-
-def _nothing(source: Source, done: _Pass) -> UserError:
-    said = fold([*source.card.findings, *done.findings])
-    found = [item for item in said if item.severity == "error"] or said
-    shown = "; ".join(f"{item.code} {item.message}" for item in found[:3])
-    count = len(done.bad)
-    return UserError(
-        "LAKE-001",
-        "no episode could be ingested" + (f": {shown}" if shown else " (the source lists none)"),
-        where=str(source.card.root),
-        done=f"in {count} = ok 0 + quarantined {count}; the data set is unchanged",
-        next_step=found[0].fix if found else "name a source that holds episodes",
-    )
 
 
 def _commit(done: _Pass, source: Source, spec: IngestSpec, meaning: dict[str, Any]) -> Manifest | None:
@@ -257,43 +288,3 @@ def _commit(done: _Pass, source: Source, spec: IngestSpec, meaning: dict[str, An
         lake_meta.EPISODES: lake_meta.parquet_bytes(lake_meta.episodes_table(known, done.added, meaning)),
     }
     return done.writer.commit(meta, num_episodes=done.writer.num_held + len(done.added))
-
-
-def _written(
-    done: _Pass, manifest: Manifest, source: Source, spec: IngestSpec, meaning: dict[str, Any], out_dir: Path
-) -> Ingested:
-    findings = fold([*source.card.findings, *done.findings, *done.tally.findings(source.card)])
-    contents = [(entry["source_episode"], entry["content_hash"]) for entry in done.entries]
-    identity = {"episodes": contents, "meaning": meant(meaning), "embodiment": spec.embodiment}
-    view = {
-        "dataset": spec.dataset,
-        "version": manifest.version,
-        "vector": manifest.vector,
-        "embodiment": spec.embodiment,
-        "meaning": meaning,
-        "episodes": done.entries,
-    }
-    quarantine = [
-        {
-            "episode": bad.episode.source_episode,
-            "file": bad.episode.file,
-            "done": "left out of the lake; the other episodes were ingested",
-            "findings": [item.as_json() for item in bad.findings],
-        }
-        for bad in done.bad
-    ]
-    for name, content in (
-        ("episodes.json", view),
-        ("quarantine.json", quarantine),
-        ("findings.json", [item.as_json() for item in findings]),
-    ):
-        replace(out_dir / name, json.dumps(content, indent=1).encode())
-    return Ingested(
-        view=view,
-        fingerprint=hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest(),
-        num_episodes=len(done.entries),
-        num_quarantined=len(done.bad),
-        num_frames=int(np.sum([entry["length"] for entry in done.entries])),
-        num_new=len(done.added),
-        findings=tuple(findings),
-    )

@@ -8,6 +8,8 @@ import lance
 
 from data_lake.files import LakePath, tree
 from data_lake.given_up import given_up, given_up_at
+from data_lake.journal import FOLDER, adoptable
+from data_lake.shelf import stored_files
 from data_lake.tables import TABLES, manifest_at, manifest_path, versions
 
 NEWEST_FIRST = 2**64 - 1  # Lance names a version's file by how far it is from this
@@ -17,20 +19,25 @@ def orphans(root: LakePath, *, older_than_s: float, needed: Collection[int] = ()
     """Files under the tables of `root` that no version of the data set needs and nobody wrote lately.
 
     needed: versions that were given up, and that somebody reads all the same. One that was given up lately is spared
-    for those who had opened it. A living writer's files are younger than `older_than_s`, or they are taken from it.
+    for those who had opened it. What an unfinished ingest may take up is spared, as long as it may. A living writer's
+    files are younger than `older_than_s`, or they are taken from it.
     """
     before = time.time() - older_than_s
-    found: list[LakePath] = []
-    known = {*versions(root), *needed, *(each for each in given_up(root) if given_up_at(root, each) >= before)}
+    finished = versions(root)
+    notes, adopted = adoptable(root, max(finished, default=0))
+    left = [path for path in (root / FOLDER).glob("*/*") if path not in notes and path.stat().st_mtime < before]
+    known = {*finished, *needed, *(each for each in given_up(root) if given_up_at(root, each) >= before)}
     if not known:  # nothing was ever finished here
+        if notes:
+            return left
         everything = list(tree(root))
         return everything if all(path.stat().st_mtime < before for path in everything) else []
     for name in TABLES:
         path = root / f"{name}.lance"
         if path.is_dir():
-            kept = _needed(root, path, name, known)
-            found += [file for file in _files(path) if file not in kept and file.stat().st_mtime < before]
-    return found
+            kept = _needed(root, path, name, known) | {file for data in adopted for file in stored_files(data)}
+            left += [file for file in _files(path) if file not in kept and file.stat().st_mtime < before]
+    return left
 
 
 def _files(path: LakePath) -> Iterator[LakePath]:

@@ -1,13 +1,15 @@
 """Memory that videos pass through on their way into a table: used again and again, written and synced beside reading.
 
-Fresh pages are what a copy pays most for, so two shelves take turns: one is filled while the other is written. What
-is written is forced to disk by threads of their own: waiting for the disk file by file doubled the time.
+Fresh pages are what a copy pays most for, so three shelves take turns: one is filled while two are written, each by a
+thread. What is written is forced to disk by threads of their own: waiting for the disk file by file doubled the time.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from data_lake.schema import VIDEOS
 from errors import Transient
 
 SHELF_BYTES = 64 << 20
+WRITERS = 2
 SYNCS = 4
 _BLOB = VIDEOS.field("video_bytes").type
 
@@ -49,17 +52,28 @@ class _Shelf:
         return pa.table([*columns, pa.ExtensionArray.from_storage(_BLOB, blobs)], schema=VIDEOS)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Written:
+    """A shelf's fragments, and the threads' promises that each file of theirs is on disk."""
+
+    fragments: list[FragmentMetadata]
+    synced: list[Future[None]]
+
+
 class Shelves:
     """Takes videos and writes them as fragments, in order. `write` makes fragments of a table in `folder`."""
 
     def __init__(self, folder: LakePath, write: Write) -> None:
         self._folder = folder
         self._write = write
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shelf")
+        self._pool = ThreadPoolExecutor(max_workers=WRITERS, thread_name_prefix="shelf")
         self._syncs = ThreadPoolExecutor(max_workers=SYNCS, thread_name_prefix="sync")
-        self._filling, self._resting = _Shelf(), _Shelf()
-        self._written: list[Future[list[FragmentMetadata]]] = []
-        self._synced: list[Future[None]] = []
+        self._filling, self._resting = _Shelf(), SimpleQueue[_Shelf]()
+        for _ in range(WRITERS):
+            self._resting.put(_Shelf())
+        self._written: deque[tuple[int, Future[_Written]]] = deque()
+        self._durable: list[FragmentMetadata] = []
+        self._num_durable = 0
 
     def put(self, content: Content, row: Mapping[str, Any]) -> None:
         """One video with its other columns; `row` tells its file_size and blake3.
@@ -85,35 +99,57 @@ class Shelves:
         """All fragments, each on disk for good."""
         self._turn()
         try:
-            fragments = [fragment for each in self._written for fragment in each.result()]
-            for each in self._synced:
-                each.result()
+            while self._written:
+                self._take()
         finally:
             self._pool.shutdown()
             self._syncs.shutdown()
-        return fragments
+        return self._durable
+
+    def begin_with(self, fragments: list[FragmentMetadata], num_videos: int) -> None:
+        """Videos that an earlier attempt has on disk, before any that are put."""
+        self._durable, self._num_durable = list(fragments), num_videos
+
+    def durable(self) -> tuple[int, list[FragmentMetadata]]:
+        """How many videos, in the order of `put`, are on disk for good by now, and the fragments that hold them."""
+        while self._written:
+            _, written = self._written[0]
+            if not written.done() or not all(synced.done() for synced in written.result().synced):
+                break
+            self._take()
+        return self._num_durable, self._durable
+
+    def _take(self) -> None:
+        """Wait until the oldest shelf is on disk."""
+        num_videos, written = self._written.popleft()
+        for synced in written.result().synced:
+            synced.result()
+        self._num_durable += num_videos
+        self._durable += written.result().fragments
 
     def _turn(self) -> None:
-        """Hand the full shelf over and take the other one, as soon as it is written."""
-        full, self._filling = self._filling, self._resting
-        if self._written:
-            self._written[-1].result()
-        self._resting = full
-        if full.rows:
-            self._written.append(self._pool.submit(self._empty, full))
+        """Hand the full shelf over and take one that is written, as soon as there is one."""
+        if self._filling.rows:
+            self._written.append((len(self._filling.rows), self._pool.submit(self._empty, self._filling)))
+            self._filling = self._resting.get()
+        self.durable()  # raises what went wrong meanwhile
 
-    def _empty(self, shelf: _Shelf) -> list[FragmentMetadata]:
+    def _empty(self, shelf: _Shelf) -> _Written:
+        try:
+            return self._write_out(shelf)
+        finally:
+            shelf.rows, shelf.ends = [], [0]
+            self._resting.put(shelf)
+
+    def _write_out(self, shelf: _Shelf) -> _Written:
         with memoryview(shelf.memory) as memory:
             for row, begin, end in zip(shelf.rows, shelf.ends, shelf.ends[1:], strict=False):
                 if blake3(memory[begin:end]).hexdigest() != row["blake3"]:
                     raise Transient(f"{row['from']} changed while it was read")
         fragments = self._write(shelf.table())
-        for fragment in fragments:
-            for data in fragment.files:
-                files = _files(self._folder / "data" / data.path)
-                self._synced += [self._syncs.submit(sync, file) for file in files]
-        shelf.rows, shelf.ends = [], [0]
-        return fragments
+        data = [self._folder / "data" / file.path for fragment in fragments for file in fragment.files]
+        synced = [self._syncs.submit(sync, file) for each in data for file in stored_files(each)]
+        return _Written(fragments=fragments, synced=synced)
 
 
 def _fill(place: memoryview, read_into: Callable[[memoryview], int | None], path: Path) -> None:
@@ -125,6 +161,6 @@ def _fill(place: memoryview, read_into: Callable[[memoryview], int | None], path
         done += count
 
 
-def _files(data: LakePath) -> list[LakePath]:
+def stored_files(data: LakePath) -> list[LakePath]:
     """A data file and the blobs that lie in a folder of its name."""
     return [data, *sorted(data.with_suffix("").glob("*"))]

@@ -69,6 +69,21 @@ class Columns:
             self.has_quantiles = False
         return [finding("LAKE-142", _some(wrong), episode=episode.source_episode)] if wrong else []
 
+    def merge(self, other: "Columns") -> None:
+        """What `other` has seen, as if it had been seen here."""
+        for name, column in other.columns.items():
+            known = self.columns.get(name)
+            if known is None:
+                known = self.columns[name] = Column(moments=column.moments, rows=Thinned())
+                known.rows.merge(column.rows)
+            elif len(known.moments.mean_D) != len(column.moments.mean_D):
+                self.complete = False
+            else:
+                known.moments = known.moments.merged(column.moments)
+                known.rows.merge(column.rows)
+        self.complete &= other.complete
+        self.has_quantiles &= other.has_quantiles
+
     def findings(self, card: SourceCard) -> list[Finding]:
         """LAKE-142, -143 and -144 of the statistics over all rows, LAKE-140 of dimensions that hardly move."""
         found = [*self._hardly_moving(card)]

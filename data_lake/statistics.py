@@ -3,7 +3,9 @@
 Quantiles do not average, so merged ones are computed from the rows themselves, which are kept.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +44,16 @@ class Moments:
             min_D=np.minimum(self.min_D, other.min_D),
             max_D=np.maximum(self.max_D, other.max_D),
         )
+
+    def as_json(self) -> dict[str, Any]:
+        """Exactly: floats are written as the shortest text that gives them back."""
+        arrays = {"mean_D": self.mean_D, "m2_D": self.m2_D, "min_D": self.min_D, "max_D": self.max_D}
+        return {"count": self.count, **{name: array_D.tolist() for name, array_D in arrays.items()}}
+
+    @classmethod
+    def from_json(cls, said: Mapping[str, Any]) -> "Moments":
+        arrays = {name: np.asarray(said[name], np.float64) for name in ("mean_D", "m2_D", "min_D", "max_D")}
+        return cls(count=said["count"], **arrays)
 
     @property
     def std(self) -> np.ndarray:
@@ -91,16 +103,41 @@ class Thinned:
         self._pieces: list[np.ndarray] = []
         self._kept = 0
 
+    @classmethod
+    def restored(cls, rows_KD: np.ndarray, *, stride: int, count: int) -> "Thinned":
+        """From what `rows`, `stride` and `count` were."""
+        thinned = cls()
+        thinned.stride, thinned.count = stride, count
+        thinned._pieces, thinned._kept = [rows_KD], rows_KD.size
+        return thinned
+
     def add(self, rows_TD: np.ndarray) -> None:
         """Rows (T, D), as wide as those before."""
         piece_TD = np.array(rows_TD[-self.count % self.stride :: self.stride])
         self.count += len(rows_TD)
         self._pieces.append(piece_TD)
         self._kept += piece_TD.size
-        while self._kept > self.limit and len(rows := self.rows()) > 1:
-            self._pieces = [rows[::2].copy()]
-            self._kept = self._pieces[0].size
-            self.stride *= 2
+        self.thin(self.limit)
+
+    def merge(self, other: "Thinned") -> None:
+        """What `other` kept of its rows, as evenly as here."""
+        while self.stride < other.stride:
+            self._halve()
+        piece_TD = np.array(other.rows()[:: self.stride // other.stride])
+        self._pieces.append(piece_TD)
+        self.count += other.count
+        self._kept += piece_TD.size
+        self.thin(self.limit)
+
+    def thin(self, limit: int) -> None:
+        """Keep `limit` numbers at most, but one row."""
+        while self._kept > limit and len(self.rows()) > 1:
+            self._halve()
+
+    def _halve(self) -> None:
+        self._pieces = [self.rows()[::2].copy()] if self._pieces else []
+        self._kept = sum(piece_TD.size for piece_TD in self._pieces)
+        self.stride *= 2
 
     @property
     def is_integer(self) -> bool:

@@ -14,17 +14,14 @@ from data_lake.statistics import Moments
 
 
 @dataclass(slots=True)
-class Tally:
-    """moments: of sound episodes by lake column. lengths: rows by episode. misfits: frames by (camera, episode)
-    of videos that are not as long as their rows. contents, videos: which was seen first in which episode."""
+class Sums:
+    """What adds up over episodes, in whatever pieces it came. moments: of sound episodes by lake column. lengths: rows
+    by episode. misfits: frames by (camera, episode) of videos that are not as long as their rows."""
 
     moments: dict[str, Moments] = field(default_factory=dict)
     columns: Columns = field(default_factory=Columns)
     lengths: dict[int, int] = field(default_factory=dict)
     misfits: dict[tuple[str, int], int] = field(default_factory=dict)
-    contents: dict[str, int] = field(default_factory=dict)
-    repeated: list[tuple[int, int]] = field(default_factory=list)
-    videos: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def look(self, episode: Episode) -> list[Finding]:
         """Of any episode, sound or not, as its source has it."""
@@ -36,8 +33,30 @@ class Tally:
         """Canonical rows of a sound episode."""
         add_moments(self.moments, rows)
 
+    def merge(self, other: "Sums") -> None:
+        """What `other` adds up to, as if its episodes had come here."""
+        for name, found in other.moments.items():
+            self.moments[name] = self.moments[name].merged(found) if name in self.moments else found
+        self.columns.merge(other.columns)
+        self.lengths |= other.lengths
+        self.misfits |= other.misfits
+
+
+@dataclass(slots=True)
+class Tally:
+    """sums: of all episodes. contents, videos: which was seen first in which episode."""
+
+    sums: Sums = field(default_factory=Sums)
+    contents: dict[str, int] = field(default_factory=dict)
+    repeated: list[tuple[int, int]] = field(default_factory=list)
+    videos: dict[tuple[str, str], int] = field(default_factory=dict)
+
     def repeats(self, episode: int, content_hash: str, digests: Mapping[str, str]) -> list[Finding]:
-        """LAKE-147 when all of a sound episode was there before, else LAKE-033 for each of its videos that was."""
+        """LAKE-147 when all of a sound episode was there before, else LAKE-033 for each of its videos that was.
+
+        content_hash: "" for one that is not sound, and then nothing is said."""
+        if not content_hash:
+            return []
         first = self.contents.setdefault(content_hash, episode)
         seen = {camera: self.videos.setdefault((camera, digest), episode) for camera, digest in digests.items()}
         if first != episode:
@@ -50,12 +69,12 @@ class Tally:
         ]
 
     def findings(self, card: SourceCard) -> list[Finding]:
-        return [*self._still(), *self.columns.findings(card), *self._neighbours(), *self._leaks(card)]
+        return [*self._still(), *self.sums.columns.findings(card), *self._neighbours(), *self._leaks(card)]
 
     def _still(self) -> list[Finding]:
         """LAKE-052, one per column with dimensions that never change."""
         found = []
-        for name, moments in sorted(self.moments.items()):
+        for name, moments in sorted(self.sums.moments.items()):
             still = np.flatnonzero(moments.max_D == moments.min_D)
             if moments.count > 1 and len(still):
                 detail = f"{len(still)} of {len(moments.min_D)} in {name} ({ranges(still)})"
@@ -65,11 +84,11 @@ class Tally:
     def _neighbours(self) -> list[Finding]:
         """LAKE-150 for a video that is as long as another episode; one whose own video does not fit comes first."""
         found = []
-        for (camera, episode), num_frames in sorted(self.misfits.items()):
-            fitting = [number for number, length in self.lengths.items() if length == num_frames]
+        for (camera, episode), num_frames in sorted(self.sums.misfits.items()):
+            fitting = [number for number, length in self.sums.lengths.items() if length == num_frames]
             if fitting:
-                nearest = min(fitting, key=lambda n: ((camera, n) not in self.misfits, abs(n - episode), n))
-                also = ", whose own video does not fit either" if (camera, nearest) in self.misfits else ""
+                nearest = min(fitting, key=lambda n: ((camera, n) not in self.sums.misfits, abs(n - episode), n))
+                also = ", whose own video does not fit either" if (camera, nearest) in self.sums.misfits else ""
                 detail = f"its {num_frames} frames would fit episode {nearest}{also}"
                 found.append(finding("LAKE-150", detail, episode=episode, camera=camera))
         return found
@@ -81,7 +100,7 @@ class Tally:
         for name, numbers in card.splits.items():
             if name == "train":
                 continue
-            both = [number for number in self.lengths if number in train and number in numbers]
+            both = [number for number in self.sums.lengths if number in train and number in numbers]
             if both:
                 detail = f"{len(both)} of {name} are in train as well"
                 found.append(finding("LAKE-149", detail, episode=both[0]))

@@ -82,14 +82,15 @@ def sample_entry(movie: bytes) -> tuple[str, int, int]:
     return entry[4:8].decode("latin-1"), width, height
 
 
-def index_video(path: Path) -> VideoIndex:
-    """Demux `path` once. Raises VideoUnreadable when it cannot be demuxed to its end."""
+def index_video(path: Path, digest: str | None = None) -> VideoIndex:
+    """Demux `path` once. digest: of its content, where that is known. Raises VideoUnreadable when it cannot be demuxed
+    to its end."""
     num_bytes = path.stat().st_size
     with path.open("rb") as file:
         offset, size = movie_box(file, num_bytes)
         file.seek(offset)
         movie = file.read(size)
-    return _index(str(path), num_bytes, (offset, movie), content_digest(path))
+    return _index(str(path), num_bytes, (offset, movie), digest or content_digest(path))
 
 
 def index_bytes(content: bytes) -> VideoIndex:

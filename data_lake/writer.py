@@ -16,6 +16,7 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 
 from data_lake.files import LakePath, make_folder, put_if_absent, sync
+from data_lake.journal import Durable
 from data_lake.references import References, referenced
 from data_lake.schema import FILE_FORMAT, META, VIDEOS, meta_rows
 from data_lake.shelf import Content, Shelves
@@ -47,7 +48,8 @@ class Writer:
         self.base = read_manifest(root)
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
-        self._frames: list[FragmentMetadata] = []
+        self._frames: list[tuple[int, list[FragmentMetadata]]] = []  # and the absolute frame behind which they end
+        self._put: list[tuple[str, str, int, int]] = []
         self._shelves = self.new_shelves()
         self._schema: pa.Schema | None = None
         self._leave = leave
@@ -84,6 +86,17 @@ class Writer:
         """Whether files that stay where they are went elsewhere, or into the lake: a version of its own."""
         return self._left.changed
 
+    @property
+    def has_left(self) -> bool:
+        """Whether some file stays where it is."""
+        return self._left.are_any
+
+    def is_where(self, view: Mapping[str, Any], digests: Mapping[Path, str]) -> bool:
+        """Whether the video of an entry's view is as this writer would put it: stored, or left in one of the source's
+        files, whose contents `digests` tells by their resolved paths."""
+        left = self._left.of(view["video_key"], view["chunk_index"], view["file_index"])
+        return left is None or (self._leave and digests.get(left["path"]) == left["blake3"])
+
     def place_of(self, key: str, digest: str) -> Place | None:
         """Where the video of that camera and content is already."""
         return self._places.get((key, digest))
@@ -109,10 +122,32 @@ class Writer:
                 self._left.put(row, content)
         elif self._left.take_in(row) or known is None:
             self._shelves.put(content, row)
+            self._put.append((key, index.digest, place.chunk_index, place.file_index))
         if known is None:
             self._places[key, index.digest], self._numbers[key] = place, number + 1
             self.num_videos += 1
         return place
+
+    def adopt(self, done: Durable, pending: pa.Table) -> None:
+        """Begin with what an earlier writer onto the same version had on disk, and rows that it had in memory."""
+        self._frames, self._put = list(done.frames), list(done.places)
+        self._shelves.begin_with(done.videos, done.num_videos)
+        for key, digest, chunk_index, file_index in done.places:
+            self._places[key, digest] = Place(chunk_index=chunk_index, file_index=file_index)
+            self._numbers[key] = chunk_index * FILES_PER_CHUNK + file_index + 1
+        self.num_videos += len(done.places)
+        self.num_frames = done.frames[-1][0] if done.frames else self.num_frames
+        self.add_frames(pending)
+
+    def durable(self) -> Durable:
+        """What is on disk for good by now, and in no version yet."""
+        num_videos, videos = self._shelves.durable()
+        return Durable(frames=self._frames, videos=videos, places=self._put, num_videos=num_videos)
+
+    @property
+    def num_put(self) -> int:
+        """Videos that were stored and not there before."""
+        return len(self._put)
 
     def write_frames(self, frames: pa.Table) -> list[FragmentMetadata]:
         """Fragments on disk that are in no version yet: `put_instead` takes them."""
@@ -132,7 +167,7 @@ class Writer:
 
     def _flush_frames(self) -> None:
         if self._pending:
-            self._frames += self.write_frames(pa.concat_tables(self._pending))
+            self._frames.append((self.num_frames, self.write_frames(pa.concat_tables(self._pending))))
             self._pending, self._pending_bytes = [], 0
 
     def commit(
@@ -148,8 +183,10 @@ class Writer:
         check: reads what is about to become a version, and raises where it must not.
         """
         self._flush_frames()
-        fragments = {"frames": self._frames, "videos": self._shelves.finish()}
-        fragments["videos"] += self._write_left()
+        fragments = {
+            "frames": [fragment for _, group in self._frames for fragment in group],
+            "videos": [*self._shelves.finish(), *self._write_left()],
+        }
         schema = self._schema or (open_table(self.root, self.base, "frames").schema if self.base else pa.schema([]))
         vector = {
             "frames": self._commit_table("frames", schema, fragments["frames"]),

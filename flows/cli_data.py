@@ -42,6 +42,7 @@ def ingest(
     embodiment: Annotated[str, typer.Option("--embodiment", help="The robot that recorded them.")],
     source_format: Format = "auto",
     changes: Read = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Hash every file again; else size and time decide.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Fail when an episode had to go to quarantine.")] = False,
     reference: Annotated[bool, typer.Option("--reference", help="Leave video files where they are, uncopied.")] = False,
     why: Annotated[str | None, typer.Option("--why", help="Ingest again what is done; the reason is kept.")] = None,
@@ -64,8 +65,9 @@ def ingest(
             dataset,
             embodiment,
             reading,
-            strict,
             screen,
+            strict=strict,
+            verify=verify,
             copy="reference" if reference else "copy",
             why=why,
         )

@@ -65,12 +65,15 @@ def look_at(path: str, *, lake: LakePath, home: Path) -> SourceRef:
     return look_at_files(path, home)
 
 
-def look_at_files(path: str, home: Path, say: Callable[[str], None] = lambda _line: None) -> SourceRef:
-    """The present content of a folder, or of what is below `s3://…`: the same files are the same source."""
+def look_at_files(
+    path: str, home: Path, say: Callable[[str], None] = lambda _line: None, *, rehash: bool = False
+) -> SourceRef:
+    """The present content of a folder, or of what is below `s3://…`: the same files are the same source. rehash: also
+    the files whose size and mtime are as they were."""
     from data_lake.sources.remote import source_folder
     from data_lake.sources.snapshot import snapshot
 
-    seen = snapshot(source_folder(path, home, say), home / "snapshots")
+    seen = snapshot(source_folder(path, home, say), home / "snapshots", rehash=rehash)
     return dataclasses.replace(seen, path=path) if is_object_uri(path) else seen
 
 

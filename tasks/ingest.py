@@ -4,10 +4,11 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from data_lake.head import SCHEME, leave_out, take_head
-from data_lake.ingest import Ingested, ingest_source
+from data_lake.ingest import ingest_source
+from data_lake.ingested import Ingested
 from data_lake.refs import DatasetRef, EpisodesRef, SourceRef
 from data_lake.sources.remote import source_folder
-from data_lake.sources.snapshot import verify
+from data_lake.sources.snapshot import digests, verify
 from data_lake.specs import ReadSpec
 from data_lake.store import Attempt
 from data_lake.tables import dataset_root
@@ -61,6 +62,7 @@ def _from_files(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Atte
         out_dir=out.path,
         label=source.uri if isinstance(source, SourceRef) else "collect",
         dims=(embodiment.state_dim, embodiment.action_dim),
+        digests=digests(folder, runtime.home / "snapshots"),
         workers=runtime.workers,
         on_progress=lambda number, total, figures: runtime.report(
             Progress(done=number, total=total, unit="episodes", figures=figures)

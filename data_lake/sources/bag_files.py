@@ -68,6 +68,13 @@ class Recording:
     unreadable: Unreadable | None = None
     findings: tuple[Finding, ...] = ()
 
+    @property
+    def all_files(self) -> tuple[Path, ...]:
+        """The parts, and what lies beside them and is read too."""
+        beside = (path / METADATA for path in {file.parent for file in self.files})
+        logs = (file.with_name(f"{file.name}-wal") for file in self.files)
+        return (*self.files, *sorted(path for path in (*beside, *logs) if path.is_file()))
+
     def messages(self, topics: Collection[str], start_ns: int = 0, stop_ns: int = 2**63 - 1) -> Generator[Message]:
         """Those received in [start_ns, stop_ns), part by part, in the order of reception within one.
 

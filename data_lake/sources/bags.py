@@ -4,7 +4,7 @@ Nothing is interpolated: a row holds the newest value at or before its time, `re
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
@@ -20,7 +20,7 @@ from data_lake.sources.bag_choice import Chosen, choose
 from data_lake.sources.bag_files import Recording, is_recording, recordings_in, survey
 from data_lake.sources.bag_messages import Column, Types
 from data_lake.sources.bag_streams import Stream, read_streams, shown, types_of
-from data_lake.sources.episode import Episode, Feature, Pictures, SourceCard
+from data_lake.sources.episode import NOTHING, Episode, Feature, Part, Pictures, SourceCard
 from data_lake.sources.files import Unreadable
 from data_lake.sources.instructions import instruct_rows
 from data_lake.sources.resample import NANOSECONDS, newest, row_times, runs, shared_span
@@ -95,11 +95,22 @@ class RosBags:
     def recognises(path: Path) -> bool:
         return is_recording(path) or bool(recordings_in(path))
 
-    def episodes(self) -> Iterator[Episode]:
+    @property
+    def parts(self) -> Sequence[Part]:
+        return [Part(files=each.all_files, said=each.name, follows=True) for each in self._recordings]
+
+    @property
+    def shared(self) -> Mapping[str, str]:
+        return {"chosen": repr(self._chosen)}
+
+    def episodes(self, left_out: Mapping[int, int] = NOTHING) -> Iterator[Episode]:
         number = 0
-        for recording in self._recordings:
+        for place, recording in enumerate(self._recordings):
+            if place in left_out:
+                number += left_out[place]
+                continue
             for episode in self._segments(recording, number):
-                yield episode
+                yield replace(episode, part=place)
                 number += 1
 
     def _segments(self, recording: Recording, first: int) -> Iterator[Episode]:

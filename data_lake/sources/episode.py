@@ -1,9 +1,10 @@
 """What every source gives, whatever its format: a card that declares, and episodes that stream."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -57,6 +58,7 @@ class Episode:
     the camera's key; an episode may lack some. file: of the rows, relative to the source. length: as the
     metadata declare it. extra: what the source says of the episode beside (seed, success). statistics: what it
     states of the episode's rows: column to `mean`, `std`, `min`, `max`, `count`, `q01`, …
+    part: place in the source's `parts`. lasting: False where more than its part decided what it is.
     """
 
     source_episode: int
@@ -68,6 +70,21 @@ class Episode:
     extra: Mapping[str, Any] = field(default_factory=dict)
     statistics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    part: int = 0
+    lasting: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """A piece of a source that is read as a whole. While its files and `said` are the same, so are its episodes.
+
+    files: all that hold it. said: what the metadata say of it. follows: its episodes are numbered behind those of the
+    part before, so that a change there is one here.
+    """
+
+    files: tuple[Path, ...]
+    said: str = ""
+    follows: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,12 +116,18 @@ class SourceCard:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
 
 
+NOTHING: Mapping[int, int] = MappingProxyType({})
+
+
 class Source(Protocol):
     """A recording format: built as `Source(path, read)`, it streams; nothing is read ahead.
 
     read: what the files do not say of themselves. Constructing raises UserError when the metadata cannot be read,
     LAKE-035 (see `asked`) when `read` lacks what this source needs. `episodes` yields each listed episode exactly
     once; one that cannot be read is yielded with its findings and without rows.
+    `parts` tells before reading what would be read, in the order of `episodes`; a format that cannot tell has one part,
+    with all its files. `shared` is what all parts are read by, beside the card: more may come to it as a source grows.
+    left_out: parts, by place, that are known and not read, and how many episodes each has.
     TAKES: the fields of `read` that the format leaves open, beside what every source takes (`TAKEN_BY_ALL`).
     """
 
@@ -113,7 +136,13 @@ class Source(Protocol):
     @property
     def card(self) -> SourceCard: ...
 
-    def episodes(self) -> Iterator[Episode]: ...
+    @property
+    def parts(self) -> Sequence[Part]: ...
+
+    @property
+    def shared(self) -> Mapping[str, str]: ...
+
+    def episodes(self, left_out: Mapping[int, int] = NOTHING) -> Iterator[Episode]: ...
 
     @staticmethod
     def recognises(path: Path) -> bool: ...

@@ -5,7 +5,8 @@ renders upside down, converters turn it and leave LIBERO's `macros_image_convent
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -17,9 +18,11 @@ import pyarrow as pa
 from data_lake.findings import Finding, finding
 from data_lake.schema import fixed
 from data_lake.sources.episode import (
+    NOTHING,
     RATE,
     Episode,
     Feature,
+    Part,
     Pictures,
     SourceCard,
     asked,
@@ -85,14 +88,26 @@ class Hdf5Demonstrations:
     def recognises(path: Path) -> bool:
         return any(file.suffix.lower() in SUFFIXES for file in hdf5_files(path))
 
-    def episodes(self) -> Iterator[Episode]:
-        for first, file in self._files.items():
-            if (error := file.unreadable) is not None:
-                name = self.card.relative(file.path)
-                found = finding(error.code, error.detail, episode=first, file=name)
-                yield Episode(source_episode=first, rows=None, file=name, findings=(found,))
-            for demo in self._kept(file):
-                yield self._episode(file, demo, first + demo.number)
+    @property
+    def parts(self) -> Sequence[Part]:
+        return [Part(files=(file.path,), said=str(first)) for first, file in self._files.items()]
+
+    @property
+    def shared(self) -> Mapping[str, str]:
+        return {}
+
+    def episodes(self, left_out: Mapping[int, int] = NOTHING) -> Iterator[Episode]:
+        for place, (first, file) in enumerate(self._files.items()):
+            if place not in left_out:
+                yield from (replace(episode, part=place) for episode in self._of_file(first, file))
+
+    def _of_file(self, first: int, file: DemoFile) -> Iterator[Episode]:
+        if (error := file.unreadable) is not None:
+            name = self.card.relative(file.path)
+            found = finding(error.code, error.detail, episode=first, file=name)
+            yield Episode(source_episode=first, rows=None, file=name, findings=(found,))
+        for demo in self._kept(file):
+            yield self._episode(file, demo, first + demo.number)
 
     def _episode(self, file: DemoFile, demo: Demo, number: int) -> Episode:
         name = self.card.relative(file.path)

@@ -1,8 +1,8 @@
 """LeRobot folders of v2.0, v2.1 and v3.0, the GR00T dialect included, and what our own recorder writes."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from data_lake.findings import Finding, finding
-from data_lake.sources.episode import Episode, Feature, SourceCard
+from data_lake.sources.episode import NOTHING, Episode, Feature, Part, SourceCard
 from data_lake.sources.files import (
     ODD,
     Unreadable,
@@ -25,7 +25,7 @@ from data_lake.sources.lerobot_meta import facts, metadata_findings, splits_of, 
 from data_lake.sources.lerobot_pictures import declared_pictures, pictures_apart
 from data_lake.sources.lerobot_v2 import list_v2
 from data_lake.sources.lerobot_v3 import list_v3
-from data_lake.sources.listing import Listed, Listing
+from data_lake.sources.listing import Listed, Listing, parts_of
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 from errors import UserError
 
@@ -46,6 +46,7 @@ class LeRobotFolder:
         self._listing = self._list(path, info, version)
         annotations = _annotations(path)
         self._words = Vocabulary(tasks=self._listing.tasks, ignore=read.ignore_tasks, annotations=annotations)
+        self._parts = parts_of(self._listing, path)
         self._open: JointFile | None = None
         with well_formed(path / "meta/info.json"):
             features = {key: _feature(value) for key, value in info["features"].items()}
@@ -82,13 +83,33 @@ class LeRobotFolder:
     def _list(self, path: Path, info: Mapping[str, Any], version: str) -> Listing:
         return list_v3(path, info) if version == "v3.0" else list_v2(path, info)
 
-    def episodes(self) -> Iterator[Episode]:
+    @property
+    def parts(self) -> Sequence[Part]:
+        return [part for part, _ in self._parts]
+
+    @property
+    def shared(self) -> Mapping[str, str]:
+        tasks = {f"task {number}": text for number, text in self._words.tasks.items()}
+        declared = f"{self.card.version} {self._words.annotations} {self._pictured} {bool(tasks)}"
+        return {"declared": declared, **tasks}
+
+    def episodes(self, left_out: Mapping[int, int] = NOTHING) -> Iterator[Episode]:
         self._open = None
-        listings: dict[int, list[Listed]] = {}
-        for listed in self._listing.episodes:
-            listings.setdefault(listed.episode, []).append(listed)
-        for several in listings.values():
-            yield self._episode(several[0], twice=len(several) > 1, listed_numbers=listings.keys())
+        numbers = dict.fromkeys(listed.episode for listed in self._listing.episodes)
+        for place, (_, listings) in enumerate(self._parts):
+            if place in left_out:
+                continue
+            for several in listings:
+                episode = self._episode(several[0], twice=len(several) > 1, listed_numbers=numbers.keys())
+                yield replace(episode, part=place, lasting=self._is_settled(episode))
+
+    def _is_settled(self, episode: Episode) -> bool:
+        """Whether no row points at a task that a longer list could still have."""
+        rows, tasks = episode.rows, self._words.tasks
+        if rows is None or not tasks:
+            return True
+        pointing = [name for name in ("task_index", *self._words.annotations) if name in rows.column_names]
+        return all(index in tasks for name in pointing for index in rows[name].unique().to_pylist())
 
     def _episode(self, listed: Listed, *, twice: bool, listed_numbers: Collection[int]) -> Episode:
         number = listed.episode

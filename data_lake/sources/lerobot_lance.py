@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 import lance
 import pyarrow as pa
 
+from data_lake.files import tree
 from data_lake.findings import Finding, finding
 from data_lake.schema import lake_name
-from data_lake.sources.episode import VideoSpan
+from data_lake.sources.episode import Part, VideoSpan
 from data_lake.sources.files import Unreadable
 from data_lake.sources.lerobot import LeRobotFolder, are_one_run, is_lance, rows_by_owner
 from data_lake.sources.lerobot_v3 import VIDEO_PATH, list_v3
@@ -38,6 +39,8 @@ class LeRobotLance(LeRobotFolder):
             self._frames = lance.dataset(str(path / "frames.lance"))
             self._rows_of = rows_by_owner(self._frames.to_table(columns=["episode_index"]))
         super().__init__(path, read)
+        listings = [several for _, group in self._parts for several in group]
+        self._parts = [(Part(files=tuple(tree(path))), listings)]  # which bytes are whose is Lance's own business
 
     @staticmethod
     def recognises(path: Path) -> bool:

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from data_lake.findings import Finding
-from data_lake.sources.episode import VideoSpan
+from data_lake.sources.episode import Part, VideoSpan
 
 _FIELD = re.compile(r"\{(\w+)(?::0?(\d)d)?\}")
 
@@ -34,6 +35,21 @@ class Listing:
     tasks: Mapping[int, str]
     cameras: tuple[str, ...]
     findings: tuple[Finding, ...] = ()
+
+
+def parts_of(listing: Listing, root: Path) -> list[tuple[Part, list[list[Listed]]]]:
+    """Neighbours whose rows are in one file are a part; of an episode, what is listed of it (once, if all is well)."""
+    by_number: dict[int, list[Listed]] = {}
+    for listed in listing.episodes:
+        by_number.setdefault(listed.episode, []).append(listed)
+    found: list[tuple[Part, list[list[Listed]]]] = []
+    for data, group in groupby(by_number.values(), key=lambda several: several[0].data):
+        listings = list(group)
+        every = [listed for several in listings for listed in several]
+        videos = {span.path for listed in every for span in listed.views.values()}
+        files = (*((data,) if data else ()), *sorted(videos))
+        found.append((Part(files=files, said=repr(every).replace(str(root), "")), listings))
+    return found
 
 
 def fill(template: str, values: Mapping[str, int | str]) -> str | None:

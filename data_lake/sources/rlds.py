@@ -3,7 +3,9 @@
 Layout: https://github.com/google-research/rlds and https://www.tensorflow.org/datasets/external_tfrecord.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -14,7 +16,17 @@ import pyarrow as pa
 
 from data_lake.findings import Finding, finding
 from data_lake.schema import fixed
-from data_lake.sources.episode import RATE, Episode, Feature, Pictures, SourceCard, asked, declared_rate
+from data_lake.sources.episode import (
+    NOTHING,
+    RATE,
+    Episode,
+    Feature,
+    Part,
+    Pictures,
+    SourceCard,
+    asked,
+    declared_rate,
+)
 from data_lake.sources.files import Unreadable, read_meta_json, well_formed
 from data_lake.sources.instructions import instruct_rows
 from data_lake.sources.rlds_features import Features, Leaf, choose, contents, leaves_of, matrix, single, texts
@@ -53,6 +65,7 @@ class RldsFolder:
             self._leaves = leaves_of(features)
         with well_formed(root / "dataset_info.json"):
             self._listing = list_shards(root, info)
+        self._described = json.dumps(features, sort_keys=True)
         self._chosen = choose(root, self._leaves, read)
         self._read = read
         instruction = self._chosen.instruction
@@ -82,19 +95,33 @@ class RldsFolder:
     def recognises(path: Path) -> bool:
         return is_version(path) or bool(versions_below(path))
 
-    def episodes(self) -> Iterator[Episode]:
+    @property
+    def parts(self) -> Sequence[Part]:
+        said = ((shard.path, f"{shard.split} {shard.first} {shard.num_episodes}") for shard in self._listing.shards)
+        return [Part(files=(path,), said=words) for path, words in said]
+
+    @property
+    def shared(self) -> Mapping[str, str]:
+        return {"features.json": self._described}
+
+    def episodes(self, left_out: Mapping[int, int] = NOTHING) -> Iterator[Episode]:
         surplus = count(self._listing.num_listed)
-        for shard in self._listing.shards:
-            found, broken = 0, None
-            try:
-                for record in records(shard.path):
-                    found += 1
-                    is_listed = found <= shard.num_episodes
-                    number = shard.first + found - 1 if is_listed else next(surplus)
-                    yield self._episode(number, shard, record, is_listed=is_listed)
-            except Unreadable as error:
-                broken = error
-            yield from self._missing(shard, found, broken, surplus)
+        for place, shard in enumerate(self._listing.shards):
+            if place not in left_out:
+                yield from (replace(episode, part=place) for episode in self._of_shard(shard, surplus))
+
+    def _of_shard(self, shard: Shard, surplus: Iterator[int]) -> Iterator[Episode]:
+        """surplus: numbers for episodes that no shard lists; those depend on what the shards before hold."""
+        found, broken = 0, None
+        try:
+            for record in records(shard.path):
+                found += 1
+                is_listed = found <= shard.num_episodes
+                number = shard.first + found - 1 if is_listed else next(surplus)
+                yield replace(self._episode(number, shard, record, is_listed=is_listed), lasting=is_listed)
+        except Unreadable as error:
+            broken = error
+        yield from self._missing(shard, found, broken, surplus)
 
     def _missing(
         self, shard: Shard, found: int, broken: Unreadable | None, surplus: Iterator[int]
@@ -105,7 +132,9 @@ class RldsFolder:
         file = self.card.relative(shard.path)
         for number in numbers or ([next(surplus)] if broken else []):
             odd = finding(why.code, why.detail, episode=number, file=file)
-            yield Episode(source_episode=number, rows=None, file=file, extra={"split": shard.split}, findings=(odd,))
+            extra = {"split": shard.split}
+            lasting = bool(numbers)
+            yield Episode(source_episode=number, rows=None, file=file, extra=extra, findings=(odd,), lasting=lasting)
 
     def _episode(self, number: int, shard: Shard, record: Record, *, is_listed: bool) -> Episode:
         file = self.card.relative(shard.path)

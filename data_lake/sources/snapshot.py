@@ -3,21 +3,50 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from data_lake.files import content_digest, replace
 from data_lake.refs import SourceRef
 from errors import UserError
 
+HASHERS = 4
 Known = dict[str, tuple[int, int, str]]
 
 
-def snapshot(path: Path, cache_dir: Path) -> SourceRef:
-    """What is at `path` now. Files are hashed only when (path, size, mtime_ns) is new to the cache.
+def snapshot(path: Path, cache_dir: Path, *, rehash: bool = False) -> SourceRef:
+    """What is at `path` now. Files are hashed only when (path, size, mtime_ns) is new to the cache, all with `rehash`.
 
     Hidden files and `__pycache__` do not count. Raises UserError LAKE-002 when there is nothing.
     """
+    root = path.resolve()
+    seen = _look(path, cache_dir, rehash=rehash)
+    if not seen:
+        raise UserError(
+            "LAKE-002",
+            "the source holds no files",
+            where=str(path),
+            next_step="check the path (in a recipe: ingest.source)",
+        )
+    lines = "".join(f"{digest}  {relative}\n" for relative, (_, _, digest) in sorted(seen.items()))
+    return SourceRef(
+        uri=root.name,
+        fingerprint=hashlib.sha256(lines.encode()).hexdigest(),
+        path=str(root),
+        num_files=len(seen),
+        num_bytes=sum(size for size, _, _ in seen.values()),
+    )
+
+
+def digests(path: Path, cache_dir: Path) -> dict[Path, str]:
+    """BLAKE3 of each file of the source, as `snapshot` sees them."""
+    seen = _look(path, cache_dir)
+    is_file = path.is_file()
+    return {path if is_file else path / relative: digest for relative, (_, _, digest) in seen.items()}
+
+
+def _look(path: Path, cache_dir: Path, *, rehash: bool = False) -> Known:
+    """Size, mtime_ns and digest of each file."""
     root = path.resolve()
     if not root.exists():
         raise UserError(
@@ -27,30 +56,21 @@ def snapshot(path: Path, cache_dir: Path) -> SourceRef:
             next_step="check the path (in a recipe: ingest.source)",
         )
     store = cache_dir / f"snapshot-{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.json"
-    known, seen = _load(store), {}
-    for relative, file in _files(root):
-        stat = file.stat()
-        size, mtime_ns, digest = known.get(relative, (-1, -1, ""))
-        if (size, mtime_ns) != (stat.st_size, stat.st_mtime_ns):
-            digest = content_digest(file)
-        seen[relative] = (stat.st_size, stat.st_mtime_ns, digest)
-    if not seen:
-        raise UserError(
-            "LAKE-002",
-            "the source holds no files",
-            where=str(path),
-            next_step="check the path (in a recipe: ingest.source)",
-        )
+    known: Known = {} if rehash else _load(store)
+    stats = _files(root)
+    new = [
+        name for name, stat in stats.items() if known.get(name, (-1, -1, ""))[:2] != (stat.st_size, stat.st_mtime_ns)
+    ]
+    with ThreadPoolExecutor(HASHERS) as pool:
+        paths = (root if root.is_file() else root / name for name in new)
+        hashed = dict(zip(new, pool.map(content_digest, paths), strict=True))
+    seen = {
+        name: (stat.st_size, stat.st_mtime_ns, hashed[name] if name in hashed else known[name][2])
+        for name, stat in stats.items()
+    }
     if seen != known:
         _save(store, seen)
-    lines = "".join(f"{digest}  {relative}\n" for relative, (_, _, digest) in sorted(seen.items()))
-    return SourceRef(
-        uri=root.name,
-        fingerprint=hashlib.sha256(lines.encode()).hexdigest(),
-        path=str(root),
-        num_files=len(seen),
-        num_bytes=sum(size for size, _, _ in seen.values()),
-    )
+    return seen
 
 
 def verify(ref: SourceRef, cache_dir: Path) -> None:
@@ -67,16 +87,19 @@ def verify(ref: SourceRef, cache_dir: Path) -> None:
         )
 
 
-def _files(root: Path) -> Iterator[tuple[str, Path]]:
+def _files(root: Path) -> dict[str, os.stat_result]:
+    """By name below the root. Without Path objects: a source that did not change is looked at three times."""
     if root.is_file():
-        yield root.name, root
-        return
-    for folder, folders, names in os.walk(root):
+        return {root.name: root.stat()}
+    top, found = str(root), {}
+    for folder, folders, names in os.walk(top):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
+        below = folder[len(top) :].lstrip("/")
         for name in sorted(names):
-            file = Path(folder) / name
-            if not name.startswith(".") and file.is_file():
-                yield file.relative_to(root).as_posix(), file
+            path = os.path.join(folder, name)
+            if not name.startswith(".") and os.path.isfile(path):
+                found[os.path.join(below, name)] = os.stat(path)
+    return found
 
 
 def _load(store: Path) -> Known:

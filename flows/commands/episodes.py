@@ -4,7 +4,7 @@ import getpass
 import shlex
 import uuid
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -86,15 +86,17 @@ def ingest(
     dataset: str,
     embodiment: str,
     reading: Reading,
-    strict: bool,
     screen: Screen,
     *,
+    strict: bool,
+    verify: bool,
     copy: Literal["copy", "reference"] = "copy",
     why: str | None = None,
 ) -> int:
     """Take the episodes of a folder into a lake data set; what is there already is not taken twice.
 
-    copy: as in IngestSpec. why: revoke the record of an ingest that is finished, and repeat it.
+    verify: a file whose size and mtime are as they were is hashed all the same. copy: as in IngestSpec. why: revoke the
+    record of an ingest that is finished, and repeat it.
     """
     from data_lake.specs import IngestSpec
     from flows.follow import Board, LiveView, PlainView
@@ -116,9 +118,7 @@ def ingest(
         view.tick("")
 
     try:
-        from dataclasses import replace
-
-        look = look_at_files(source, where.home, screen.line)
+        look = look_at_files(source, where.home, screen.line, rehash=verify)
         if why is not None:
             _revoke(stage.slot(spec, look, lake=where.lake), why, screen)
         built = build(stage, spec, look, runtime=replace(runtime, sink=told))

@@ -16,6 +16,7 @@ from typing import Any
 from data_lake import writer
 from data_lake.files import lake_path
 from data_lake.ingest import ingest_source
+from data_lake.sources.snapshot import digests
 from data_lake.specs import IngestSpec
 
 SPEC = IngestSpec(dataset="cart", embodiment="cart")
@@ -49,9 +50,9 @@ def main(source: Path, jobs: list[str]) -> None:
             writer._write = dying(writer._write, steps)
             writer._commit = dying(writer._commit, steps)
             writer.put_if_absent = dying(writer.put_if_absent, steps)
-            root = lake_path(copy)
             with tempfile.TemporaryDirectory() as out:
-                ingest_source(source, SPEC, dataset_root=root, out_dir=Path(out))
+                known = digests(source, Path(out) / "snapshots")
+                ingest_source(source, SPEC, dataset_root=lake_path(copy), out_dir=Path(out), digests=known)
             os._exit(0)
         if moment is not None:
             time.sleep(moment)

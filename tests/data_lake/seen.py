@@ -7,7 +7,9 @@ from typing import Any
 
 from data_lake import lake_meta
 from data_lake.files import LakePath
-from data_lake.ingest import Ingested, ingest_source
+from data_lake.ingest import ingest_source
+from data_lake.ingested import Ingested
+from data_lake.sources.snapshot import digests
 from data_lake.specs import IngestSpec
 from data_lake.tables import open_table, read_manifest, read_meta
 from tests.data_lake.crashing_ingest import SPEC
@@ -16,10 +18,12 @@ LENGTHS = (8, 12, 10)
 
 
 def ingest(source: Path, root: LakePath, spec: IngestSpec = SPEC, **options: Any) -> Ingested:
-    """What an ingest writes beside the lake is in `{root}-out`, or for a lake on an object store gone."""
+    """As the stage does it: with the digests of the source's files, unless `options` has others. What an ingest writes
+    beside the lake is in `{root}-out`, or for a lake on an object store gone."""
     with tempfile.TemporaryDirectory() as temporary:
-        out_dir = root.parent / f"{root.name}-out" if isinstance(root, Path) else Path(temporary)
-        return ingest_source(source, spec, dataset_root=root, out_dir=out_dir, **options)
+        beside = root.parent if isinstance(root, Path) else Path(temporary)
+        options = {"digests": digests(source, beside / "snapshots"), **options}
+        return ingest_source(source, spec, dataset_root=root, out_dir=beside / f"{root.name}-out", **options)
 
 
 def content(root: LakePath, version: int | None = None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from data_lake.curation import Choice
 from data_lake.head import leave_out, look_at_head, take_head
-from data_lake.ingest import Ingested
+from data_lake.ingested import Ingested
 from data_lake.refs import SourceRef
 from data_lake.saved_views import SavedView, save
 from data_lake.specs import GripperSpec, IngestSpec, ReadSpec

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from data_lake.ingest import Ingested, ingest_source
+from data_lake.ingest import ingest_source
+from data_lake.ingested import Ingested
 from data_lake.tables import versions
 from tests.data_lake.crashing_ingest import SPEC, STEPS
 from tests.data_lake.recordings import (

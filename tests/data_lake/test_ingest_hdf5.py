@@ -10,7 +10,7 @@ import pytest
 from data_lake.decode import frames
 from data_lake.doctor import doctor
 from data_lake.images import upright_rgb
-from data_lake.ingest import Ingested
+from data_lake.ingested import Ingested
 from data_lake.specs import GripperSpec, IngestSpec, ReadSpec
 from data_lake.tables import open_table, read_manifest
 from data_lake.view import open_video

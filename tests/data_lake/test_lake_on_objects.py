@@ -107,7 +107,9 @@ def test_what_a_crash_left_is_garbage_and_no_version_loses_by_it(bucket: UPath, 
     lost = Writer(root)
     lost.add_frames(open_table(root, read_manifest(root), "frames").to_table())  # type: ignore[arg-type]
     lost._flush_frames()
-    left = {f"frames.lance/data/{file.path}" for fragment in lost._frames for file in fragment.files}
+    left = {
+        f"frames.lance/data/{file.path}" for _, group in lost._frames for fragment in group for file in fragment.files
+    }
     place = root / "published/000001/0123"
     (place / "frames.lance/data/x.lance").write_bytes(b"12345")
     folder, _ = publish_lance(open_version(bucket, "cart"))

@@ -71,7 +71,7 @@ def test_a_data_set_without_a_finished_version_is_all_orphans(tmp_path: Path) ->
     crashed = Writer(tmp_path)
     crashed.add_frames(rows(0, 5))
     crashed._flush_frames()
-    crashed._commit_table("frames", rows(0, 1).schema, crashed._frames)
+    crashed._commit_table("frames", rows(0, 1).schema, [each for _, group in crashed._frames for each in group])
     assert orphans(tmp_path, older_than_s=3600) == []
     for path in orphans(tmp_path, older_than_s=0):
         os.unlink(path)

@@ -16,7 +16,7 @@ from data_lake.exports import publish_folder
 from data_lake.gc import find_garbage, remove
 from data_lake.identity import canonical
 from data_lake.images import ImageJob, ImageSource, prepared_images
-from data_lake.ingest import Ingested
+from data_lake.ingested import Ingested
 from data_lake.published import publish_lance
 from data_lake.references import open_reference, referenced
 from data_lake.specs import IngestSpec

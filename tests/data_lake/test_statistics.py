@@ -1,10 +1,12 @@
 """Statistics: merged ones are those of all rows, quantiles included, as numpy has them."""
 
+import json
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_lake.statistics import Statistics, Thinned, constant_dimensions
+from data_lake.statistics import Moments, Statistics, Thinned, constant_dimensions
 
 pieces = st.lists(
     st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(-1, 1)), min_size=1, max_size=20), min_size=1, max_size=6
@@ -77,3 +79,30 @@ def test_ranks_count_what_lies_below() -> None:
     assert (below.tolist(), up_to.tolist()) == ([0.25], [0.75])
     below, up_to = thinned.ranks(np.array([1.0]), np.ones(1))
     assert (below.tolist(), up_to.tolist()) == ([0.0], [1.0])
+
+
+@given(
+    lengths=st.lists(st.integers(1, 30), min_size=1, max_size=6),
+    limits=st.lists(st.integers(2, 40), min_size=6, max_size=6),
+)
+def test_thinned_rows_of_pieces_are_spread_over_all(lengths: list[int], limits: list[int]) -> None:
+    """Merged, they are rows of the pieces in order, as evenly spaced in each, and exact while there are few."""
+    whole, begin = Thinned(limit=10_000), 0
+    for length, limit in zip(lengths, limits, strict=False):
+        piece = Thinned(limit=limit)
+        piece.add(np.arange(begin, begin + length, dtype=np.float64).reshape(-1, 1))
+        whole.merge(piece)
+        begin += length
+    kept = whole.rows()[:, 0].astype(int)
+    assert whole.count == begin and set(np.diff(kept)) <= set(range(1, 2 * whole.stride))
+    if all(length <= limit for length, limit in zip(lengths, limits, strict=False)):
+        assert kept.tolist() == list(range(begin))
+    copy = Thinned.restored(whole.rows(), stride=whole.stride, count=whole.count)
+    assert copy.quantiles(0.5).tolist() == whole.quantiles(0.5).tolist()
+
+
+@given(rows=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20))
+def test_moments_come_back_from_json_to_the_last_bit(rows: list[float]) -> None:
+    found = Moments.of(np.array(rows).reshape(-1, 1) / 3)
+    back = Moments.from_json(json.loads(json.dumps(found.as_json())))
+    assert back.as_json() == found.as_json() and back.m2_D.dtype == np.float64

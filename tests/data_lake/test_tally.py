@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from data_lake.sources.episode import Episode
-from data_lake.tally import Tally
+from data_lake.tally import Sums, Tally
 from tests.data_lake.recordings import rows_of
 from tests.data_lake.test_checks import CARD
 
@@ -31,13 +31,13 @@ def test_a_repetition_is_said_once_and_not_of_its_videos() -> None:
     ],
 )
 def test_episodes_in_two_splits(splits: dict[str, range], expected: list[tuple[str, int]]) -> None:
-    tally = Tally(lengths={0: 5, 1: 5, 2: 5})
+    tally = Tally(Sums(lengths={0: 5, 1: 5, 2: 5}))
     assert [(item.code, item.episode) for item in tally.findings(replace(CARD, splits=splits))] == expected
 
 
 @pytest.mark.parametrize(("first", "second"), [(0, 2), (2, 0)])
 def test_the_same_content_in_two_splits(first: int, second: int) -> None:
-    tally = Tally(lengths={0: 5, 1: 5, 2: 5})
+    tally = Tally(Sums(lengths={0: 5, 1: 5, 2: 5}))
     tally.repeats(first, "a", {})
     tally.repeats(second, "a", {})
     found = tally.findings(replace(CARD, splits={"train": range(2), "test": range(2, 3)}))
@@ -47,8 +47,8 @@ def test_the_same_content_in_two_splits(first: int, second: int) -> None:
 
 def test_a_video_that_is_as_long_as_another_episode() -> None:
     """D10: one whose own video does not fit comes first, else the nearest; 'fits' is all that is claimed."""
-    tally = Tally(lengths={0: 5, 1: 7, 2: 7, 3: 9})
-    tally.misfits = {("front", 0): 7, ("front", 2): 5, ("wrist", 3): 7, ("wrist", 0): 99}
+    tally = Tally(Sums(lengths={0: 5, 1: 7, 2: 7, 3: 9}))
+    tally.sums.misfits = {("front", 0): 7, ("front", 2): 5, ("wrist", 3): 7, ("wrist", 0): 99}
     found = tally.findings(CARD)
     assert [(item.code, item.severity, item.camera, item.episode) for item in found] == [
         ("LAKE-150", "note", "front", 0),
@@ -61,7 +61,7 @@ def test_a_video_that_is_as_long_as_another_episode() -> None:
 
 
 def test_rows_are_known_of_bad_episodes_too() -> None:
-    tally = Tally()
-    tally.look(Episode(source_episode=4, rows=rows_of(4, 6, 0)))
-    tally.look(Episode(source_episode=5, rows=None))
-    assert tally.lengths == {4: 6} and not tally.columns.complete
+    sums = Sums()
+    sums.look(Episode(source_episode=4, rows=rows_of(4, 6, 0)))
+    sums.look(Episode(source_episode=5, rows=None))
+    assert sums.lengths == {4: 6} and not sums.columns.complete

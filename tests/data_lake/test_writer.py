@@ -57,7 +57,7 @@ def test_what_a_crash_left_never_enters_a_version(tmp_path: Path) -> None:
     lost.add_frames(rows(5, 100))
     lost.add_frames(rows(105, 100))
     lost._flush_frames()
-    lost._commit_table("frames", rows(0, 1).schema, lost._frames)
+    lost._commit_table("frames", rows(0, 1).schema, [each for _, group in lost._frames for each in group])
     assert indices(tmp_path) == list(range(5))
     append(tmp_path, 3)
     assert indices(tmp_path) == list(range(8)), "row N is absolute frame N"

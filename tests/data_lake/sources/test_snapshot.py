@@ -4,9 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from blake3 import blake3
 
 from data_lake.sources import snapshot as module
-from data_lake.sources.snapshot import snapshot, verify
+from data_lake.sources.snapshot import digests, snapshot, verify
 from errors import UserError
 
 
@@ -87,3 +88,21 @@ def test_nothing_there(name: str, cache: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         snapshot(tmp_path / name, cache)
     assert error.value.code == "LAKE-002"
+
+
+def test_what_size_and_time_hide_is_seen_by_hashing_again(source: Path, cache: Path) -> None:
+    first = snapshot(source, cache)
+    file = source / "a.parquet"
+    time = file.stat().st_mtime_ns
+    file.write_bytes(b"wors")
+    os.utime(file, ns=(time, time))
+    assert snapshot(source, cache).fingerprint == first.fingerprint
+    assert snapshot(source, cache, rehash=True).fingerprint != first.fingerprint
+    assert snapshot(source, cache).fingerprint != first.fingerprint
+
+
+def test_digests_of_a_folder_and_of_a_file(source: Path, cache: Path) -> None:
+    found = digests(source, cache)
+    assert found.keys() == {source / "a.parquet", source / "meta/info.json"}
+    assert digests(source / "a.parquet", cache) == {source / "a.parquet": found[source / "a.parquet"]}
+    assert found[source / "a.parquet"] == blake3(b"rows").hexdigest()

@@ -1,0 +1,146 @@
+"""A killed ingest continues: what it had on disk is taken up, whatever note it died at, and by no other ingest."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data_lake import journal
+from data_lake.files import tree
+from data_lake.journal import FOLDER
+from data_lake.orphans import orphans
+from data_lake.shelf import Shelves
+from data_lake.tables import versions
+from data_lake.writer import FRAGMENT_BYTES
+from tests.data_lake.recordings import CAMERA, change_rows, write_v2
+from tests.data_lake.seen import content, ingest
+
+LENGTHS = (8, 12, 10, 9, 11, 7, 6, 5)
+CAMERAS = (CAMERA, "observation.images.wrist")
+STEPS = range(1, 9)  # before and after each of four notes; later ones depend on the disk
+VIDEOS = len(LENGTHS) * len(CAMERAS)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_v2(tmp_path_factory.mktemp("made") / "source", LENGTHS, CAMERAS)
+
+
+def killed(source: Path, folder: Path, steps: range, rows_bytes: int = FRAGMENT_BYTES) -> list[Path]:
+    """Data sets of which the first ingest was killed, one at each of `steps`."""
+    roots = [folder / f"cart{step}" for step in steps]
+    jobs = [f"{root}:{step}" for root, step in zip(roots, steps, strict=True)]
+    command = [sys.executable, "-m", "tests.data_lake.killed_ingest", str(source), str(rows_bytes), *jobs]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    assert [line.split()[1] for line in done.stdout.splitlines()] == ["killed"] * len(steps)
+    return roots
+
+
+@pytest.fixture(scope="module")
+def killed_once(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Right after the third note, of three episodes at least."""
+    return killed(source, tmp_path_factory.mktemp("killed"), range(6, 7))[0]
+
+
+@pytest.fixture
+def root(killed_once: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(killed_once, tmp_path / "cart"))
+
+
+@pytest.fixture
+def puts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Videos that are written, as they are."""
+    seen: list[str] = []
+    put = Shelves.put
+
+    def noted(self: Shelves, video: Any, row: Any) -> None:
+        seen.append(row["blake3"])
+        put(self, video, row)
+
+    monkeypatch.setattr(Shelves, "put", noted)
+    return seen
+
+
+@pytest.mark.parametrize("rows_bytes", [1500, FRAGMENT_BYTES])
+def test_killed_at_any_note_it_continues(rows_bytes: int, source: Path, puts: list[str], tmp_path: Path) -> None:
+    """rows_bytes: rows are partly in fragments, partly in notes; or all in notes."""
+    ingest(source, tmp_path / "undisturbed")
+    expected, whole = content(tmp_path / "undisturbed"), len(puts)
+    taken = []
+    for root in killed(source, tmp_path, STEPS, rows_bytes):
+        assert not versions(root)
+        puts.clear()
+        ingest(source, root)
+        assert content(root) == expected and versions(root) == [1]
+        assert not list((root / FOLDER).glob("*"))
+        taken.append(whole - len(puts))
+    assert taken[0] == 0
+    assert all(some >= 2 * (step // 2) for step, some in zip(STEPS, taken, strict=True)), "two of each noted episode"
+
+
+def test_it_continues_onto_a_data_set_that_has_more(source: Path, puts: list[str], tmp_path: Path) -> None:
+    other = write_v2(tmp_path / "other", (5, 6), CAMERAS)
+    ingest(other, tmp_path / "undisturbed")
+    shutil.copytree(tmp_path / "undisturbed", tmp_path / "cart4")
+    ingest(source, tmp_path / "undisturbed")
+    (root,) = killed(source, tmp_path, range(4, 5))
+    puts.clear()
+    ingest(source, root)
+    assert content(root) == content(tmp_path / "undisturbed") and len(puts) <= VIDEOS - 4
+
+
+def sweep(root: Path) -> None:
+    for path in orphans(root, older_than_s=0):
+        os.unlink(path)
+
+
+def test_what_can_be_taken_up_is_no_garbage(source: Path, root: Path, puts: list[str]) -> None:
+    sweep(root)
+    ingest(source, root)
+    assert len(puts) <= VIDEOS - 6
+    sweep(root)
+    assert content(root)["counts"] == (8, 68, VIDEOS) and orphans(root, older_than_s=0) == []
+
+
+@pytest.mark.parametrize("why", ["late", "outrun"])
+def test_what_cannot_any_more_is(
+    why: str, source: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a week, or once the data set has moved on."""
+    named = {path for path in tree(root) if path.suffix in (".arrow", ".lance", ".blob")}
+    if why == "late":
+        monkeypatch.setattr(journal, "KEPT_S", -1.0)
+    else:
+        ingest(write_v2(tmp_path / "other", (5, 6), CAMERAS), root)
+    assert named <= set(orphans(root, older_than_s=0))
+    sweep(root)
+    assert ingest(source, root).num_new == 8
+
+
+@pytest.mark.parametrize("change", ["file", "label", "gone"])
+def test_another_ingest_takes_nothing_up(
+    change: str, source: Path, root: Path, puts: list[str], tmp_path: Path
+) -> None:
+    changed = Path(shutil.copytree(source, tmp_path / "source"))
+    if change == "file":
+        change_rows(changed / "data/chunk-000/episode_000004.parquet", action=[[0.5, 1.0]] * 11)
+    if change == "gone":
+        shutil.rmtree(root / "videos.lance/data")
+    ingest(changed, root, label="another" if change == "label" else "")
+    assert len(puts) == VIDEOS
+    ingest(changed, tmp_path / "undisturbed")
+    assert content(root) == content(tmp_path / "undisturbed")
+
+
+def test_a_torn_note_and_those_behind_it_are_not_there(
+    source: Path, root: Path, puts: list[str], tmp_path: Path
+) -> None:
+    first, second, *_ = sorted((root / FOLDER).glob("*/*.arrow"))
+    second.write_bytes(first.read_bytes()[:100])
+    ingest(source, root)
+    ingest(source, tmp_path / "undisturbed", digests={})
+    assert content(root) == content(tmp_path / "undisturbed") and VIDEOS < len(puts) < 2 * VIDEOS

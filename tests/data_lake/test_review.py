@@ -1,0 +1,206 @@
+"""A source seen again: what is known is not opened, what changed is, and all that is said stays the same."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data_lake import review
+from data_lake.sources import bags, hdf5, lerobot, rlds
+from data_lake.sources.episode import Episode
+from data_lake.specs import IngestSpec, ReadSpec
+from tests.data_lake.bag_recordings import READ, write_bags
+from tests.data_lake.hdf5_recordings import write_robomimic
+from tests.data_lake.recordings import (
+    CAMERA,
+    TASKS,
+    change_rows,
+    write_lines,
+    write_v2,
+    write_v3,
+)
+from tests.data_lake.rlds_recordings import record, write_rlds
+from tests.data_lake.seen import content, ingest
+
+LENGTHS = (8, 12, 10, 9)
+SOURCES = (lerobot.LeRobotFolder, hdf5.Hdf5Demonstrations, rlds.RldsFolder, bags.RosBags)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of the episodes that any source reads, one run of the ledger per part."""
+    seen: list[int] = []
+
+    def noting(episode: Callable[..., Episode]) -> Callable[..., Episode]:
+        def noted(*args: Any, **kwargs: Any) -> Episode:
+            found = episode(*args, **kwargs)
+            seen.append(found.source_episode)
+            return found
+
+        return noted
+
+    for source in SOURCES:
+        monkeypatch.setattr(source, "_episode", noting(source._episode))
+    monkeypatch.setattr(review, "RUN_EPISODES", 1)
+    return seen
+
+
+def of_v2(folder: Path) -> Path:
+    """One episode repeats another, one is bad, one has a video as long as another episode, stated numbers are wrong."""
+    write_v2(folder, LENGTHS)
+    data, videos = folder / "data/chunk-000", folder / f"videos/chunk-000/{CAMERA}"
+    shutil.copy(videos / "episode_000000.mp4", videos / "episode_000002.mp4")
+    change_rows(data / "episode_000003.parquet", action=[[0.0, 9.0]] * LENGTHS[3])
+    return folder
+
+
+def of_v3(folder: Path) -> Path:
+    return write_v3(folder, write_v2(folder.with_name("parts"), LENGTHS), LENGTHS)
+
+
+def of_hdf5(folder: Path) -> Path:
+    folder.mkdir()
+    write_robomimic(folder / "b_1.hdf5", (6, 7))
+    (folder / "b_2.hdf5").write_bytes(b"no such format")
+    return write_robomimic(folder / "b_10.hdf5", (5,)).parent
+
+
+def of_rlds(folder: Path) -> Path:
+    shards = [[record(0, 4), record(1, 5)], [record(2, 6)]]
+    write_rlds(folder, {"train": shards, "test": [[record(3, 4)]]})
+    said = json.loads((folder / "dataset_info.json").read_text())
+    said["splits"][0]["shardLengths"] = ["1", "1"]  # the first has one that nobody lists
+    (folder / "dataset_info.json").write_text(json.dumps(said))
+    return folder
+
+
+def of_bags(folder: Path) -> Path:
+    return write_bags(folder, (12, 14, 16))
+
+
+UPRIGHT = ReadSpec(image_orientation="upright")
+FORMATS: dict[str, tuple[Callable[[Path], Path], ReadSpec]] = {
+    "v2": (of_v2, ReadSpec()),
+    "v3": (of_v3, ReadSpec()),
+    "hdf5": (of_hdf5, UPRIGHT),
+    "rlds": (of_rlds, ReadSpec(fps="10")),
+    "bags": (of_bags, READ),
+}
+
+
+def said(root: Path) -> dict[str, Any]:
+    """What an ingest wrote of its source, without the version."""
+    out = root.parent / f"{root.name}-out"
+    written = {name: json.loads((out / f"{name}.json").read_text()) for name in ("episodes", "quarantine", "findings")}
+    return {**written, "episodes": written["episodes"]["episodes"]}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_same_again_reads_nothing_and_says_the_same(form: str, read: list[int], tmp_path: Path) -> None:
+    write, spec = FORMATS[form]
+    source, order = write(tmp_path / "source"), IngestSpec(dataset="cart", embodiment="cart", read=spec)
+    first = ingest(source, tmp_path / "cart", order)
+    before, whole = said(tmp_path / "cart"), len(read)
+    read.clear()
+    again = ingest(source, tmp_path / "cart", order)
+    assert read == ([0, 3] if form == "rlds" else []), "but a shard with what is unlisted, numbered behind all others"
+    assert (again.num_new, again.fingerprint) == (0, first.fingerprint) and said(tmp_path / "cart") == before
+    read.clear()
+    ingest(source, tmp_path / "anew", order, digests={})
+    assert len(read) == whole and said(tmp_path / "anew") == before, "without the ledger nothing else is said"
+
+
+def test_a_source_that_grew_is_read_where_it_grew(read: list[int], tmp_path: Path) -> None:
+    root, source = tmp_path / "cart", write_v2(tmp_path / "source", LENGTHS)
+    short = tmp_path / "short"
+    write_v2(short, LENGTHS[:3])
+    for name in ("data", "videos"):  # the first three as they are
+        for path in (short / name).rglob("episode_*"):
+            shutil.copy2(source / path.relative_to(short), path)
+    ingest(short, root, label="cart")
+    read.clear()
+    write_lines(source / "meta/tasks.jsonl", [{"task_index": n, "task": t} for n, t in enumerate((*TASKS, "another"))])
+    grown = ingest(source, root, label="cart")
+    assert read == [3] and (grown.num_new, grown.num_episodes) == (1, 4)
+    ingest(source, tmp_path / "anew", label="cart", digests={})
+    steps, once = content(root), content(tmp_path / "anew")
+    assert steps.pop("stats")["action"]["std"] == pytest.approx(once.pop("stats")["action"]["std"])
+    assert steps == once and said(root) == said(tmp_path / "anew")
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "rows": lambda source: change_rows(source / "data/chunk-000/episode_000001.parquet", action=[[0.5, 1.0]] * 12),
+    "video": lambda source: shutil.copy(
+        source / f"videos/chunk-000/{CAMERA}/episode_000003.mp4",
+        source / f"videos/chunk-000/{CAMERA}/episode_000001.mp4",
+    ),
+    "listed": lambda source: write_lines(
+        source / "meta/episodes.jsonl",
+        [{"episode_index": n, "tasks": [TASKS[n % 2]], "length": e + (n == 1)} for n, e in enumerate(LENGTHS)],
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_changed_is_read_again_and_nothing_else(change: str, read: list[int], tmp_path: Path) -> None:
+    root, source = tmp_path / "cart", write_v2(tmp_path / "source", LENGTHS)
+    ingest(source, root)
+    read.clear()
+    CHANGES[change](source)
+    ingest(source, root)
+    assert read == [1]
+    ingest(source, tmp_path / "anew", digests={})
+    hashes = [[each["content_hash"] for each in said(each)["episodes"]] for each in (root, tmp_path / "anew")]
+    assert hashes[0] == hashes[1] and said(root)["findings"] == said(tmp_path / "anew")["findings"]
+
+
+@pytest.mark.parametrize("what", ["a task's words", "the declared features", "how it is read", "the embodiment"])
+def test_what_holds_for_all_is_read_by_changes_all(what: str, read: list[int], tmp_path: Path) -> None:
+    root, source = tmp_path / "cart", write_v2(tmp_path / "source", LENGTHS)
+    order = IngestSpec(dataset="cart", embodiment="cart")
+    ingest(source, root, order)
+    read.clear()
+    if what == "a task's words":
+        write_lines(source / "meta/tasks.jsonl", [{"task_index": n, "task": t.upper()} for n, t in enumerate(TASKS)])
+    elif what == "the declared features":
+        info = json.loads((source / "meta/info.json").read_text())
+        info["features"]["action"]["names"] = ["left", "right"]
+        (source / "meta/info.json").write_text(json.dumps(info))
+    elif what == "how it is read":
+        order = IngestSpec(dataset="cart", embodiment="cart", read=ReadSpec(ignore_tasks=("valid",)))
+    else:
+        order = IngestSpec(dataset="cart", embodiment="crane")
+    ingest(source, root, order)
+    assert read == [0, 1, 2, 3]
+
+
+def test_a_data_set_without_the_rows_reads_them(read: list[int], tmp_path: Path) -> None:
+    """What the ledger knows does not fill a data set: only that of which the rows are there is left out."""
+    source = write_v2(tmp_path / "source", LENGTHS)
+    ingest(source, tmp_path / "cart")
+    shutil.copytree(tmp_path / "cart/examined", tmp_path / "other/examined")
+    read.clear()
+    assert ingest(source, tmp_path / "other").num_new == 4 and read == [0, 1, 2, 3]
+
+
+def test_a_recording_before_others_renumbers_them(read: list[int], tmp_path: Path) -> None:
+    root, source = tmp_path / "cart", write_bags(tmp_path / "source", (12, 14))
+    order = IngestSpec(dataset="cart", embodiment="cart", read=READ)
+    ingest(source, root, order)
+    read.clear()
+    (source / "bag_9").rename(source / "bag_7")
+    assert [each["source_episode"] for each in ingest(source, root, order).view["episodes"]] == [0, 1]
+    assert read == [0, 1]
+
+
+def test_a_row_that_points_past_the_list_is_not_settled(read: list[int], tmp_path: Path) -> None:
+    """A longer list of tasks may still say what it means."""
+    root, source = tmp_path / "cart", write_v2(tmp_path / "source", LENGTHS)
+    change_rows(source / "data/chunk-000/episode_000002.parquet", task_index=[2] * 10)
+    ingest(source, root)
+    read.clear()
+    write_lines(source / "meta/tasks.jsonl", [{"task_index": n, "task": t} for n, t in enumerate((*TASKS, "another"))])
+    assert ingest(source, root).view["episodes"][2]["instruction"] == "another" and read == [2]
