@@ -104,8 +104,10 @@ class LeRobotFolder:
                 yield replace(episode, part=place, lasting=self._is_settled(episode))
 
     def _is_settled(self, episode: Episode) -> bool:
-        """Whether no row points at a task that a longer list could still have."""
+        """Whether neither its rows point at a task, nor its file has rows, that a longer list could still have."""
         rows, tasks = episode.rows, self._words.tasks
+        if any(item.code == "LAKE-027" for item in episode.findings):
+            return False
         if rows is None or not tasks:
             return True
         pointing = [name for name in ("task_index", *self._words.annotations) if name in rows.column_names]
