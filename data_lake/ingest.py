@@ -79,7 +79,8 @@ class _Order:
     @property
     def key(self) -> str:
         """What makes another attempt the same ingest."""
-        files = sorted((file.relative_to(self.path).as_posix(), digest) for file, digest in self.digests.items())
+        below = len(str(self.path))
+        files = sorted((str(file)[below:], digest) for file, digest in self.digests.items())
         return json.dumps([self.label, self.read_as, files])
 
 
@@ -95,17 +96,16 @@ def ingest_source(
     workers: int = 2,
     on_progress: OnProgress = silent,
     check: Callable[[], None] = lambda: None,
-    unchanged: Callable[[], None] = lambda: None,
+    unchanged: Callable[[], object] = lambda: None,
 ) -> Ingested:
     """Append what is new of the source at `path`; write episodes.json, quarantine.json and findings.json.
 
     label: what people call the source. dims: (state, action) dimensions of the embodiment. digests: of the contents of
     the source's files; what they vouch for is not read again, nor written again after a crash. Without them all is
-    read. check: called between episodes, may raise. unchanged: raises when the source is no longer the snapshot;
-    called before reading and before committing. Raises UserError LAKE-001 when no episode is sound, LAKE-005 and
+    read. check: called between episodes, may raise. unchanged: raises when the source is no longer what `digests` are
+    of; called before committing. Raises UserError LAKE-001 when no episode is sound, LAKE-005 and
     LAKE-006 when they do not fit.
     """
-    unchanged()
     source = open_source(path, spec.read, source_format=spec.format)
     meaning = meaning_of(source.card, spec.read)
     same_embodiment(source, spec)

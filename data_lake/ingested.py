@@ -14,6 +14,7 @@ from data_lake.review import Seen
 from data_lake.sources.episode import Source
 from data_lake.specs import IngestSpec
 from data_lake.tables import Manifest
+from data_lake.view import view_bytes
 from errors import UserError
 
 
@@ -62,12 +63,9 @@ def write_view(
         }
         for each in bad
     ]
-    for name, content in (
-        ("episodes.json", view),
-        ("quarantine.json", quarantine),
-        ("findings.json", [item.as_json() for item in findings]),
-    ):
-        replace(out_dir / name, json.dumps(content, indent=1).encode())
+    replace(out_dir / "episodes.json", view_bytes(view))
+    for name, content in (("quarantine", quarantine), ("findings", [item.as_json() for item in findings])):
+        replace(out_dir / f"{name}.json", json.dumps(content, indent=1).encode())
     return Ingested(
         view=view,
         fingerprint=hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest(),
