@@ -27,7 +27,7 @@ from data_lake.exports import publish_folder
 from data_lake.files import sync, tree
 from data_lake.ingest import OnProgress, ingest_source, silent
 from data_lake.ingested import Ingested
-from data_lake.sources.snapshot import digests, snapshot, verify
+from data_lake.sources.snapshot import snapshot, verify
 from data_lake.specs import IngestSpec
 from data_lake.tables import open_table, read_manifest
 from data_lake.version import open_version
@@ -121,7 +121,7 @@ def take_in(source: Path, out: Path, on_progress: OnProgress = silent) -> Ingest
         SPEC,
         dataset_root=out / "lake/datasets/made",
         out_dir=out / "view",
-        digests=digests(source, out / "home"),
+        digests=verify(ref, out / "home"),
         on_progress=on_progress,
         unchanged=lambda: verify(ref, out / "home"),
     )

@@ -7,7 +7,6 @@ from typing import Any
 
 import lance
 import numpy as np
-from blake3 import blake3
 
 from data_lake import lake_meta
 from data_lake.examine import examine
@@ -20,12 +19,11 @@ from data_lake.references import open_reference, referenced
 from data_lake.sources import open_source
 from data_lake.sources.episode import Source
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
+from data_lake.stored_videos import content_of
 from data_lake.tables import FOLDERS, NAME, TABLES, Manifest, dataset_root, open_table, read_manifest, read_meta
 from data_lake.tally import Tally
 from data_lake.version import number_of
 from errors import UserError
-
-BLOCK = 1 << 20
 
 
 def doctor(
@@ -88,11 +86,12 @@ def _of_source(name: str, source: Source, read: ReadSpec, held: Lineage, *, work
     except UserError as error:
         findings.append(_refusal(error))
     for examined in examine(source, workers=workers, tally=tally, read=read, deep=deep):
-        findings += examined.findings
+        number = examined.episode.source_episode
+        findings += [*examined.findings, *tally.repeats(number, examined.content_hash, examined.digests)]
         num_in += 1
         if examined.is_ok:
             tasks[examined.episode.instruction] += 1
-            findings += elsewhere(examined.episode.source_episode, held.get(examined.content_hash, []))
+            findings += elsewhere(number, held.get(examined.content_hash, []))
     findings += tally.findings(source.card)
     return _answer(name, source.card.format, source.card.version, (num_in, tasks.total()), tasks, findings)
 
@@ -214,15 +213,11 @@ def _left(path: Path, row: Mapping[str, Any], episode: int | None) -> Iterator[F
 
 def _stored(table: lance.LanceDataset, row: int) -> tuple[int, str]:
     """Size and digest of a stored video; (0, reason) when the lake cannot give it back."""
-    digest, size = blake3(), 0
     try:
         stored = table.take_blobs("video_bytes", indices=[row])[0]
         if stored is None:
             return 0, "nothing is stored"
         with stored as blob:
-            while block := blob.read(BLOCK):
-                digest.update(block)
-                size += len(block)
+            return content_of(blob)
     except (OSError, ValueError) as error:
         return 0, str(error).splitlines()[0]
-    return size, digest.hexdigest()

@@ -44,23 +44,17 @@ Indices = Mapping[str, Future[Watched] | Future[PicturesIndex]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Examined:
-    """own: what is found in the episode alone; repeated: what shows beside others. rows: canonical, None when the
-    episode is bad. digests: of what each camera shows. videos: by camera, spans with both ends known. pictures: by
-    camera, those that are no video."""
+    """findings: in the episode alone. rows: canonical, None when the episode is bad. digests: of what each camera
+    shows. videos: by camera, spans with both ends known. pictures: by camera, those that are no video."""
 
     episode: Episode
-    own: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
     sums: Sums
-    repeated: tuple[Finding, ...] = ()
     rows: pa.Table | None = None
     content_hash: str = ""
     digests: Mapping[str, str] = field(default_factory=dict)
     videos: Mapping[str, tuple[VideoSpan, VideoIndex]] = field(default_factory=dict)
     pictures: Mapping[str, tuple[Pictures, PicturesIndex]] = field(default_factory=dict)
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        return (*self.own, *self.repeated)
 
     @property
     def is_ok(self) -> bool:
@@ -112,9 +106,10 @@ def examine(
     deep: bool = False,
     check: Callable[[], None] = lambda: None,
 ) -> Generator[Examined]:
-    """Each listed episode once, in order. left_out: parts of the source that are known, as in `Source.episodes`.
-    digests: of its files' contents, as far as they are known. deep: decode every frame. check: called between episodes,
-    may raise."""
+    """Each listed episode once, in order, and alone: what shows beside others is for `tally` to say.
+
+    left_out: parts of the source that are known, as in `Source.episodes`. digests: of its files' contents, as far as
+    they are known. deep: decode every frame. check: called between episodes, may raise."""
     with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
         videos, ahead = Videos(pool, digests, deep=deep), deque[tuple[Episode, Indices]]()
         for episode in source.episodes(left_out):
@@ -128,12 +123,12 @@ def examine(
 
 
 def _tallied(episode: Episode, indices: Indices, card: SourceCard, read: ReadSpec, tally: Tally) -> Examined:
-    found = _examined(episode, indices, card, read, tally)
+    found = _examined(episode, indices, card, read)
     tally.sums.merge(found.sums)
     return found
 
 
-def _examined(episode: Episode, indices: Indices, card: SourceCard, read: ReadSpec, tally: Tally) -> Examined:
+def _examined(episode: Episode, indices: Indices, card: SourceCard, read: ReadSpec) -> Examined:
     sums = Sums()
     findings = [*episode.findings, *_check_rows(episode, card), *sums.look(episode)]
     videos: dict[str, tuple[VideoSpan, VideoIndex]] = {}
@@ -163,20 +158,19 @@ def _examined(episode: Episode, indices: Indices, card: SourceCard, read: ReadSp
                     sums.misfits[camera, episode.source_episode] = len(index.index.times_s)
                 videos[camera] = (span, index.index)
     if episode.rows is None or any(item.severity == "error" for item in findings):
-        return Examined(episode=episode, own=tuple(findings), sums=sums)
+        return Examined(episode=episode, findings=tuple(findings), sums=sums)
     rows, odd = as_declared(canonical(episode.rows), read, episode)
     findings += odd
     if any(item.severity == "error" for item in odd):
-        return Examined(episode=episode, own=tuple(findings), sums=sums)
+        return Examined(episode=episode, findings=tuple(findings), sums=sums)
     digests = {key: index.span_digest(span.from_s, span.to_s or 0.0, card.fps) for key, (span, index) in videos.items()}
     digests |= {key: index.digest for key, (_, index) in pictures.items()}
     content_hash = episode_digest(rows, digests, card.fps)
     sums.add(rows)
     return Examined(
         episode=episode,
-        own=tuple(findings),
+        findings=tuple(findings),
         sums=sums,
-        repeated=tuple(tally.repeats(episode.source_episode, content_hash, digests)),
         rows=rows,
         content_hash=content_hash,
         digests=digests,

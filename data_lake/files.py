@@ -187,6 +187,10 @@ def content_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
+@overload
+def tree(root: Path) -> Iterator[Path]: ...
+@overload
+def tree(root: LakePath) -> Iterator[LakePath]: ...
 def tree(root: LakePath) -> Iterator[LakePath]:
     """Every file below `root`, in the order of their relative names."""
     if not isinstance(root, Path):

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from data_lake.decode import frames, upright_rgb
-from data_lake.view import Span, open_video
+from data_lake.stored_videos import open_videos
+from data_lake.view import Span
 from lookup import lookup
 
 
@@ -32,12 +33,15 @@ def prepared_images(
 ) -> Generator[tuple[np.ndarray, bool], None, None]:
     """(prepared image (S, S, 3) uint8, whether the source image is black) of each frame `wanted` of an episode's span.
 
-    Holds one image at a time. Raises UserError DECODE-… naming episode and view.
+    Holds one image at a time. Raises UserError LAKE-073 when the video is not what came in, DECODE-…, naming episode
+    and view.
     """
     prepare = lookup({}, source.prepare, "function")
     where = f"episode {episode_index} · view {span.view}"
-    place = (span.video_key, span.chunk_index, span.file_index)
-    with open_video(source.videos_uri, source.videos_version, *place, where=where) as file:
+    videos = open_videos(source.videos_uri, source.videos_version)
+    row = videos.row(span.place)
+    videos.ensure_recorded(row, where)
+    with videos.open(row, where) as file:
         found = frames(file, from_s=span.from_s, to_s=span.to_s, fps=source.fps, wanted=wanted, where=where)
         for _, image in found:
             yield (

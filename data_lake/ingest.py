@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +14,22 @@ from data_lake.findings import Finding, fold
 from data_lake.fitting import fits, same_embodiment, same_kind
 from data_lake.ingested import Ingested, nothing_sound, write_view
 from data_lake.journal import Journal, Step
-from data_lake.ledger import Ledger
+from data_lake.ledger import Ledger, Verdict
 from data_lake.meaning import meaning_of
-from data_lake.pictures import lossless_mp4
+from data_lake.pictures import as_videos
 from data_lake.review import Seen, review
 from data_lake.schema import features_of, frames_of, lake_name
-from data_lake.shelf import Content
 from data_lake.sources import open_source
-from data_lake.sources.episode import Source, VideoSpan, view_name
+from data_lake.sources.episode import Source, view_name
 from data_lake.specs import IngestSpec
 from data_lake.statistics import Moments
 from data_lake.tables import Manifest, read_meta
 from data_lake.tally import Tally, add_moments
-from data_lake.video import VideoIndex, index_bytes
 from data_lake.writer import Writer
 from errors import Transient
 
 TRIES = 100  # of rival writers, each of which got an episode in
+
 PLAIN = str | int | float | bool | None  # what JSON can hold of what a source says beside
 OnProgress = Callable[[int, int, dict[str, float]], None]  # episodes done, of how many, figures
 
@@ -81,7 +79,8 @@ class _Order:
     @property
     def key(self) -> str:
         """What makes another attempt the same ingest."""
-        files = sorted((file.relative_to(self.path).as_posix(), digest) for file, digest in self.digests.items())
+        below = len(str(self.path))
+        files = sorted((str(file)[below:], digest) for file, digest in self.digests.items())
         return json.dumps([self.label, self.read_as, files])
 
 
@@ -97,17 +96,16 @@ def ingest_source(
     workers: int = 2,
     on_progress: OnProgress = silent,
     check: Callable[[], None] = lambda: None,
-    unchanged: Callable[[], None] = lambda: None,
+    unchanged: Callable[[], object] = lambda: None,
 ) -> Ingested:
     """Append what is new of the source at `path`; write episodes.json, quarantine.json and findings.json.
 
     label: what people call the source. dims: (state, action) dimensions of the embodiment. digests: of the contents of
     the source's files; what they vouch for is not read again, nor written again after a crash. Without them all is
-    read. check: called between episodes, may raise. unchanged: raises when the source is no longer the snapshot;
-    called before reading and before committing. Raises UserError LAKE-001 when no episode is sound, LAKE-005 and
+    read. check: called between episodes, may raise. unchanged: raises when the source is no longer what `digests` are
+    of; called before committing. Raises UserError LAKE-001 when no episode is sound, LAKE-005 and
     LAKE-006 when they do not fit.
     """
-    unchanged()
     source = open_source(path, spec.read, source_format=spec.format)
     meaning = meaning_of(source.card, spec.read)
     same_embodiment(source, spec)
@@ -127,19 +125,20 @@ def ingest_source(
         if manifest is not None:
             ledger.close()
             findings = fold([*source.card.findings, *done.findings, *done.tally.findings(source.card)])
-            what = (spec, manifest, meaning, done.entries, done.bad, findings)
-            return write_view(out_dir, *what, num_new=len(done.added))
+            return write_view(
+                out_dir, spec, manifest, meaning, done.entries, done.bad, findings, num_new=len(done.added)
+            )
     raise Transient(f"{TRIES} other writers appended to {dataset_root.name} first")
 
 
 def _read(done: _Pass, source: Source, ledger: Ledger, order: _Order, on_progress: OnProgress) -> None:
     num_frames, total = 0, source.card.num_episodes
-    settled = _stores(done.writer, order.spec)
+    left_in = {file.resolve(): digest for file, digest in order.digests.items()} if done.writer.has_left else NO_DIGESTS
     episodes = review(
         source,
         ledger,
         digests=order.digests,
-        is_held=lambda verdict: settled and (verdict.source_episode, verdict.content_hash) in done.held,
+        is_held=lambda verdict: _is_held(done, verdict, left_in),
         tally=done.tally,
         read=order.spec.read,
         workers=order.workers,
@@ -152,20 +151,20 @@ def _read(done: _Pass, source: Source, ledger: Ledger, order: _Order, on_progres
             if not verdict.content_hash:
                 done.bad.append(seen)
             else:
-                known = done.held.get((verdict.source_episode, verdict.content_hash))
                 if seen.examined is not None:
                     fits(seen.examined, order.dims, order.spec)
-                    known = _held(done.writer, seen.examined, known) if known else _append(done, seen.examined, source)
-                assert known is not None  # what nobody examined is held
-                done.entries.append(known)
-                num_frames += known["length"]
+                    entry = _taken(done, seen.examined, source)
+                else:
+                    entry = done.held[verdict.source_episode, verdict.content_hash]
+                done.entries.append(entry)
+                num_frames += entry["length"]
             on_progress(number, total, {"frames": num_frames, "quarantined": len(done.bad)})
 
 
 def _begin(root: LakePath, order: _Order) -> _Pass:
     done = _onto_newest(root, order)
-    if not order.digests or not isinstance(root, Path) or not _stores(done.writer, order.spec):
-        return done  # references cost little to write again; a store keeps no journal yet
+    if not order.digests or order.spec.copy == "reference":  # what stays where it is costs no bytes to refer to again
+        return done
     done.journal = Journal(root, done.writer.base.version if done.writer.base else 0, order.key)
     left = done.journal.take_up()
     if left is not None:
@@ -178,7 +177,7 @@ def _begin(root: LakePath, order: _Order) -> _Pass:
 
 
 def _onto_newest(root: LakePath, order: _Order) -> _Pass:
-    label, writer = order.label, Writer(root, leave=order.spec.copy == "reference")
+    writer, label = Writer(root, leave=order.spec.copy == "reference"), order.label
     if writer.base is None:
         return _Pass(writer=writer, label=label, meta={}, info=None, tasks={}, held={})
     meta = read_meta(root, writer.base)
@@ -194,20 +193,23 @@ def _onto_newest(root: LakePath, order: _Order) -> _Pass:
     )
 
 
-def _stores(writer: Writer, spec: IngestSpec) -> bool:
-    """Whether all videos are in the lake; those that stay elsewhere must be looked for where they are now."""
-    return spec.copy == "copy" and not writer.has_references
+def _is_held(done: _Pass, verdict: Verdict, digests: Mapping[Path, str]) -> bool:
+    """Whether the data set has the episode, as it is or as it came, and its videos are where they are to be."""
+    entry = done.held.get((verdict.source_episode, verdict.content_hash))
+    return entry is not None and all(done.writer.is_where(view, digests) for view in entry["views"].values())
 
 
-def _held(writer: Writer, examined: Examined, entry: dict[str, Any]) -> dict[str, Any]:
-    """The entry of an episode that is held already; its videos may lie elsewhere now."""
-    for camera, (span, index) in examined.videos.items():
-        writer.add_video(camera, span.read or span.path, index)
-    return entry
+def _taken(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
+    """The view's entry of what is in the data set, as it is or as it came, or goes into it now."""
+    known = done.held.get((examined.episode.source_episode, examined.content_hash))
+    if known is None:
+        return _append(done, examined, source)
+    for camera, (span, index) in examined.videos.items():  # which may lie elsewhere now
+        done.writer.add_video(camera, span.read or span.path, index)
+    return known
 
 
 def _append(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
-    """Into the tables; returns the view's entry."""
     rows, episode, writer = examined.rows, examined.episode, done.writer
     assert rows is not None
     for text in rows["task"].unique().to_pylist():
@@ -218,8 +220,8 @@ def _append(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
     same_kind(source, writer.root.name, done.info or {"features": done.features, "fps": source.card.fps}, features)
     done.features = {**features, **done.features}
     views = {}
-    for camera, (span, index, content) in _videos(examined, source.card.fps).items():
-        place = writer.add_video(camera, content, index)
+    for camera, (span, index) in {**examined.videos, **as_videos(examined.pictures, source.card.fps)}.items():
+        place = writer.add_video(camera, span.read or span.path, index)
         shown = lake_meta.video_feature(index, source.card.fps, from_pictures=camera in examined.pictures)
         done.features.setdefault(camera, shown)
         views[view_name(camera)] = {
@@ -246,23 +248,11 @@ def _append(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
     }
     done.held[episode.source_episode, examined.content_hash] = entry
     done.added.append(entry)
-    if done.journal is not None:
+    if done.journal is not None and not writer.has_left:  # a video that was left, and goes in now, is no new one
         features, moments = dict(done.features), dict(done.new_moments)
         step = Step(entry=entry, frames=frames, num_videos=writer.num_put, features=features, moments=moments)
         done.journal.add(step, writer.durable())
     return entry
-
-
-def _videos(examined: Examined, fps: float) -> dict[str, tuple[VideoSpan, VideoIndex, Content]]:
-    """By camera the span, the index and the content of its video; pictures are made into one, losslessly."""
-    found: dict[str, tuple[VideoSpan, VideoIndex, Content]] = {
-        camera: (span, index, span.read or span.path) for camera, (span, index) in examined.videos.items()
-    }
-    for camera, (pictures, index) in examined.pictures.items():
-        content = lossless_mp4(pictures.frames(), fps)
-        span = VideoSpan(path=pictures.path, from_s=0.0, to_s=index.num_frames / fps)
-        found[camera] = (span, index_bytes(content), partial(bytes, content))
-    return found
 
 
 def _dotted(examined: Examined, source: Source) -> dict[str, Any]:

@@ -64,11 +64,8 @@ def write_view(
         for each in bad
     ]
     replace(out_dir / "episodes.json", view_bytes(view))
-    for name, content in (
-        ("quarantine.json", quarantine),
-        ("findings.json", [item.as_json() for item in findings]),
-    ):
-        replace(out_dir / name, json.dumps(content, indent=1).encode())
+    for name, content in (("quarantine", quarantine), ("findings", [item.as_json() for item in findings])):
+        replace(out_dir / f"{name}.json", json.dumps(content, indent=1).encode())
     return Ingested(
         view=view,
         fingerprint=hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest(),

@@ -1,24 +1,25 @@
 """What an unfinished ingest has on disk for good, noted as it goes: the same ingest, begun again, takes it up.
 
 {data set}/unfinished/{base version}-{key}/000001.arrow, …: each adds entries, fragments, and rows that are in none yet.
+On an object store, too, where what was sent is dearest.
 """
 
 import hashlib
 import json
-import shutil
 import time
+import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance.fragment import FragmentMetadata
 
-from data_lake.files import LakePath, put_if_absent
+from data_lake.files import LakePath, put_if_absent, read_bytes, remove
 from data_lake.sources.files import ODD
 from data_lake.statistics import Moments
 
@@ -66,13 +67,13 @@ class TakenUp:
 class Journal:
     """Of one ingest onto one version. key: what makes another attempt the same ingest."""
 
-    def __init__(self, root: Path, base: int, key: str) -> None:
+    def __init__(self, root: LakePath, base: int, key: str) -> None:
         self._root = root
         self._folder = root / FOLDER / f"{base:06d}-{hashlib.sha256(key.encode()).hexdigest()[:32]}"
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="journal")
-        self._puts: deque[Future[bool]] = deque()
+        self._puts: deque[Future[None]] = deque()
         self._waiting: deque[Step] = deque()
-        self._number = 0
+        self._number, self._last = 0, ""
         self._noted = (0, 0, 0)  # groups of frames, fragments of videos, videos
         self._mine = True
 
@@ -84,9 +85,9 @@ class Journal:
             return None
         durable = _durable(said)
         if not all(path.exists() for path in files_of(self._root, durable)):
-            shutil.rmtree(self._folder, ignore_errors=True)
+            _forget(self._folder)
             return None
-        self._number = len(said)
+        self._number, self._last = len(said), said[-1]["id"]
         self._noted = (len(durable.frames), len(durable.videos), durable.num_videos)
         rows = pa.concat_tables(table.replace_schema_metadata() for table in tables)
         frames_to = durable.frames[-1][0] if durable.frames else 0
@@ -107,10 +108,16 @@ class Journal:
         while self._waiting and self._waiting[0].num_videos <= durable.num_videos:
             steps.append(self._waiting.popleft())
         if steps:
+            payload = self._segment(steps, durable)
             self._number += 1
-            self._puts.append(self._pool.submit(put_if_absent, self._path(self._number), self._segment(steps, durable)))
+            self._puts.append(self._pool.submit(self._put, self._number, payload))
         while self._puts and self._puts[0].done():
-            self._mine &= self._puts.popleft().result()  # another attempt notes, too: one of them is enough
+            self._puts.popleft().result()
+
+    def _put(self, number: int, payload: bytes) -> None:
+        """One after another, none behind one that failed. Another attempt may note, too: one of them is enough."""
+        mine, self._mine = self._mine, False
+        self._mine = mine and put_if_absent(self._folder / f"{number:06d}.arrow", payload)
 
     def _segment(self, steps: list[Step], durable: Durable) -> bytes:
         reach = steps[-1].entry["to_index"]
@@ -118,7 +125,10 @@ class Journal:
         frames = [group for group in durable.frames[groups:] if group[0] <= reach]
         self._noted = (groups + len(frames), len(durable.videos), durable.num_videos)
         frames_to = durable.frames[self._noted[0] - 1][0] if self._noted[0] else 0
+        after, self._last = self._last, uuid.uuid4().hex
         said = {
+            "id": self._last,
+            "after": after,
             "entries": [step.entry for step in steps],
             "frames": [[end, [item.to_json() for item in group]] for end, group in frames],
             "videos": [item.to_json() for item in durable.videos[fragments:]],
@@ -134,13 +144,12 @@ class Journal:
             writer.write_table(table)
         return sink.getvalue().to_pybytes()
 
-    def _path(self, number: int) -> Path:
-        return self._folder / f"{number:06d}.arrow"
-
     def close(self) -> None:
         """Forget it: it is in a version now, or never will be."""
         self._pool.shutdown()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        for put in self._puts:
+            put.result()
+        _forget(self._folder)
 
 
 def adoptable(root: LakePath, base: int) -> tuple[set[LakePath], set[LakePath]]:
@@ -148,8 +157,6 @@ def adoptable(root: LakePath, base: int) -> tuple[set[LakePath], set[LakePath]]:
     files that they name. After KEPT_S it is not waited for."""
     notes: set[LakePath] = set()
     named: set[LakePath] = set()
-    if not isinstance(root, Path):
-        return notes, named  # no journal is kept on an object store
     for folder in (root / FOLDER).glob(f"{base:06d}-*"):
         paths = list(folder.glob("*.arrow"))
         if max((path.stat().st_mtime for path in paths), default=0.0) >= time.time() - KEPT_S:
@@ -174,18 +181,28 @@ def _fragments(said: list[dict[str, Any]]) -> list[FragmentMetadata]:
     return [FragmentMetadata.from_json(json.dumps(each)) for each in said]
 
 
-def _segments(folder: Path) -> Iterator[pa.Table]:
-    """Until the first that is not there or torn."""
+def _segments(folder: LakePath) -> Iterator[pa.Table]:
+    """Until the first that is not there, torn, or does not follow the one before it: of another attempt."""
+    last = ""
     for number in range(1, len(list(folder.glob("*.arrow"))) + 1):
         try:
-            table = pa.ipc.open_file((folder / f"{number:06d}.arrow").read_bytes()).read_all()
-            json.loads(table.schema.metadata[NOTED])
+            table = pa.ipc.open_file(read_bytes(folder / f"{number:06d}.arrow")).read_all()
+            said = json.loads(table.schema.metadata[NOTED])
+            follows, last = said["after"] == last, said["id"]
         except (*ODD, OSError):
+            return
+        if not follows:
             return
         yield table
 
 
-def files_of(root: Path, durable: Durable) -> list[Path]:
+def _forget(folder: LakePath) -> None:
+    """What another attempt removes meanwhile, or the disk keeps, gc finds."""
+    with suppress(OSError):
+        remove(folder)
+
+
+def files_of(root: LakePath, durable: Durable) -> list[LakePath]:
     """The data files of its fragments."""
     groups = {"frames": [item for _, group in durable.frames for item in group], "videos": durable.videos}
     return [

@@ -25,8 +25,7 @@ RUN_EPISODES = 32
 RUN_NUMBERS = 1 << 16
 """Of each column are kept for quantiles; a run of usual episodes has no more."""
 
-FLEETING = frozenset({"LAKE-023", "LAKE-031", "LAKE-152", "LAKE-153"})
-"""Findings about this machine, and of videos and pictures that could not be read here and now."""
+Stamp = tuple[int, int, int]  # size, mtime_ns, ctime_ns
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +49,7 @@ class Verdict:
             file=episode.file,
             content_hash=examined.content_hash,
             digests=examined.digests,
-            findings=examined.own,
+            findings=examined.findings,
         )
 
 
@@ -73,32 +72,37 @@ class Run:
 
 
 class Ledger:
-    """Of one source. read_as: all that is declared of it. digests: of its files' contents; parts with other files are
-    never known."""
+    """Of one source, in a folder of the data set. read_as: all that is declared of it. digests: of its files' contents;
+    parts with other files are never known."""
 
     def __init__(self, folder: LakePath, source: Source, read_as: str, digests: Mapping[Path, str]) -> None:
         self._folder = folder
         self._early: list[tuple[Sequence[Verdict], Sums]] = []
-        card = source.card
+        self._stamps: dict[Path, Stamp | None] = {}
+        card, self._parts = source.card, source.parts
         self._shared = {"card": repr((card.format, card.fps, card.features)), **source.shared}
-        self._keys = tuple(_keys(source.parts, f"{FORM} {read_as}", digests))
+        self._keys = tuple(_keys(self._parts, f"{FORM} {read_as}", digests))
 
     def known(self, is_held: Callable[[Verdict], bool]) -> Iterator[Run]:
-        """Runs whose files, and all that they are read by, are as they were, and whose sound episodes `is_held`."""
-        place = 0
+        """Runs whose files, and all that they are read by, are as they were, and whose sound episodes `is_held`.
+
+        To be asked for before the others are read: what is `put` must be of files that did not change since then."""
+        there, place = {path.name for path in self._folder.glob("*.npz")}, 0
         while place < len(self._keys):
-            run = self._load(place)
+            run = self._load(place) if self._path(place).name in there else None
             if run is not None and all(is_held(verdict) for verdict in run.verdicts if verdict.content_hash):
                 yield run
                 place += len(run.keys)
             else:
+                self._stamps |= {file: _stamp(file) for file in self._parts[place].files}
                 place += 1
 
     def put(self, verdicts: Sequence[Verdict], sums: Sums) -> None:
         """Keep what these episodes gave: all those of their parts, with the sums over them."""
         first, last = verdicts[0].part, verdicts[-1].part
         keys = self._keys[first : last + 1]
-        if not all(keys) or any(item.code in FLEETING for each in verdicts for item in each.findings):
+        files = [file for part in self._parts[first : last + 1] for file in part.files]
+        if not all(keys) or any(_stamp(file) != self._stamps[file] for file in files):
             return
         if not self._folder.parent.exists():  # an ingest in which nothing is sound makes no data set
             self._early.append((verdicts, sums))
@@ -116,7 +120,7 @@ class Ledger:
             self.put(verdicts, sums)
 
     def _load(self, place: int) -> Run | None:
-        found = unpacked(self._path(place)) if self._keys[place] else None
+        found = unpacked(self._path(place))
         if found is None:
             return None
         said, sums = found
@@ -146,3 +150,12 @@ def _keys(parts: Sequence[Part], read_as: str, digests: Mapping[Path, str]) -> I
         whole = json.dumps([read_as, part.said, known, follows]).encode()
         before = hashlib.sha256(whole).hexdigest() if part.files and all(known) else ""
         yield before
+
+
+def _stamp(file: Path) -> Stamp | None:
+    """Other when a file was written to in between, even if its mtime was set back. None: it is gone."""
+    try:
+        stat = file.stat()
+    except OSError:
+        return None
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns

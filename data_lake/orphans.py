@@ -17,26 +17,26 @@ from data_lake.tables import TABLES, manifest_at, manifest_path, versions
 def orphans(root: LakePath, *, older_than_s: float, needed: Collection[int] = ()) -> list[LakePath]:
     """Files under the tables of `root` that no version of the data set needs and nobody wrote lately.
 
-    What an unfinished ingest may take up is spared, as long as it may. needed: versions that were given up, and that
-    somebody reads all the same. One that was given up lately is spared for those who had opened it. A living writer's
+    needed: versions that were given up, and that somebody reads all the same. One that was given up lately is spared
+    for those who had opened it. What an unfinished ingest may take up is spared, as long as it may. A living writer's
     files are younger than `older_than_s`, or they are taken from it.
     """
     before = time.time() - older_than_s
-    found: list[LakePath] = []
-    known = {*versions(root), *needed, *(each for each in given_up(root) if given_up_at(root, each) >= before)}
-    notes, adopted = adoptable(root, max(versions(root), default=0))
-    found += [path for path in (root / FOLDER).glob("*/*") if path not in notes and path.stat().st_mtime < before]
+    finished = versions(root)
+    notes, adopted = adoptable(root, max(finished, default=0))
+    left = [path for path in (root / FOLDER).glob("*/*") if path not in notes and path.stat().st_mtime < before]
+    known = {*finished, *needed, *(each for each in given_up(root) if given_up_at(root, each) >= before)}
     if not known:  # nothing was ever finished here
         if notes:
-            return found
+            return left
         everything = list(tree(root))
         return everything if all(path.stat().st_mtime < before for path in everything) else []
     for name in TABLES:
         path = root / f"{name}.lance"
         if path.is_dir():
             kept = _needed(root, path, name, known) | {file for data in adopted for file in stored_files(data)}
-            found += [file for file in _files(path) if file not in kept and file.stat().st_mtime < before]
-    return found
+            left += [file for file in _files(path) if file not in kept and file.stat().st_mtime < before]
+    return left
 
 
 def _files(path: LakePath) -> Iterator[LakePath]:

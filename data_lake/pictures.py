@@ -4,9 +4,10 @@ H.264 in RGB at quantiser 0: decoding gives back the pixels that went in, to the
 """
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import av
 import numpy as np
 from blake3 import blake3
 
-from data_lake.sources.episode import Pictures
+from data_lake.sources.episode import Pictures, VideoSpan
 from data_lake.sources.files import Unreadable
+from data_lake.video import VideoIndex, index_bytes
 
 LOSSLESS = {"qp": "0", "preset": "ultrafast", "g": "80"}
 RATE_LIMIT = 100_000  # denominators up to this: 30000/1001 stays itself
@@ -44,6 +46,19 @@ def index_pictures(pictures: Pictures) -> PicturesIndex:
         raise Unreadable("LAKE-031", "there is none")
     digest.update(f"{count} frames of {shape}".encode())
     return PicturesIndex(num_frames=count, height=shape[0], width=shape[1], digest=digest.hexdigest())
+
+
+def as_videos(
+    cameras: Mapping[str, tuple[Pictures, PicturesIndex]], fps: float
+) -> dict[str, tuple[VideoSpan, VideoIndex]]:
+    """By camera a video in memory that holds its pictures losslessly, named by their path."""
+    found = {}
+    for camera, (pictures, index) in cameras.items():
+        content = lossless_mp4(pictures.frames(), fps)
+        to_s = index.num_frames / fps
+        span = VideoSpan(path=pictures.path, from_s=0.0, to_s=to_s, read=partial(bytes, content))
+        found[camera] = (span, index_bytes(content))
+    return found
 
 
 def lossless_mp4(frames: Iterable[np.ndarray], fps: float) -> bytes:

@@ -111,12 +111,16 @@ class References:
         self.changed |= there
         return there
 
-    @property
-    def any(self) -> bool:
-        return bool(self._rows)
-
     def has(self, row: Mapping[str, Any]) -> bool:
         return _place(row) in self._rows
+
+    @property
+    def are_any(self) -> bool:
+        return bool(self._rows)
+
+    def of(self, key: str, chunk_index: int, file_index: int) -> Mapping[str, Any] | None:
+        """The columns of that video and its `path`; None when it is stored."""
+        return self._rows.get((key, chunk_index, file_index))
 
     def write(self, folder: LakePath) -> list[FragmentMetadata]:
         """Fragments of all references, in a table that is there already; none where nothing changed."""

@@ -1,17 +1,20 @@
 """Every episode of a source in order: taken from the ledger where it is known there, examined where it is not."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from data_lake.examine import Examined, examine
 from data_lake.findings import Finding
-from data_lake.ledger import RUN_EPISODES, Ledger, Run, Verdict
+from data_lake.ledger import RUN_EPISODES, Ledger, Verdict
 from data_lake.sources.episode import Source
 from data_lake.specs import ReadSpec
 from data_lake.tally import Sums, Tally
+
+FLEETING = frozenset({"LAKE-023", "LAKE-031", "LAKE-152", "LAKE-153"})
+"""Findings of videos and pictures that could not be read or decoded here and now."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,24 +27,45 @@ class Seen:
 
 
 @dataclass(slots=True)
-class _Batch:
-    """Neighbours that were examined one after another, on their way into the ledger."""
+class _Stretch:
+    """Neighbours that were examined one after another, and the sums over them."""
 
-    ledger: Ledger
     verdicts: list[Verdict] = field(default_factory=list)
     sums: Sums = field(default_factory=Sums)
     lasting: bool = True
 
+
+class _Batch:
+    """On its way into the ledger: whole parts, none with an episode that may turn out otherwise another time."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._run, self._part = _Stretch(), _Stretch()
+
     def add(self, verdict: Verdict, examined: Examined) -> None:
-        self.verdicts.append(verdict)
-        self.sums.merge(examined.sums)
-        # Rows that could not be read are read again: the disk may have been to blame.
-        self.lasting &= examined.episode.lasting and examined.episode.rows is not None
+        if self._part.verdicts and verdict.part != self._part.verdicts[-1].part:
+            self._end_part()
+        self._part.verdicts.append(verdict)
+        self._part.sums.merge(examined.sums)
+        self._part.lasting &= is_lasting(examined)
+
+    def _end_part(self) -> None:
+        part, self._part = self._part, _Stretch()
+        if part.lasting:
+            self._run.verdicts += part.verdicts
+            self._run.sums.merge(part.sums)
+        if not part.lasting or len(self._run.verdicts) >= RUN_EPISODES:
+            self._put()
+
+    def _put(self) -> None:
+        run, self._run = self._run, _Stretch()
+        if run.verdicts:
+            self._ledger.put(run.verdicts, run.sums)
 
     def close(self) -> None:
-        if self.verdicts and self.lasting:
-            self.ledger.put(self.verdicts, self.sums)
-        self.verdicts, self.sums, self.lasting = [], Sums(), True
+        """What comes next is no neighbour."""
+        self._end_part()
+        self._put()
 
 
 def review(
@@ -59,28 +83,32 @@ def review(
     between episodes."""
     known = deque(ledger.known(is_held))
     left_out = {place: count for run in known for place, count in run.left_out.items()}
-    batch = _Batch(ledger=ledger)
+    batch = _Batch(ledger)
+
+    def seen(verdict: Verdict, examined: Examined | None = None) -> Seen:
+        beside = tally.repeats(verdict.source_episode, verdict.content_hash, verdict.digests)
+        return Seen(verdict=verdict, findings=(*verdict.findings, *beside), examined=examined)
+
     with closing(
         examine(source, workers=workers, tally=tally, read=read, left_out=left_out, digests=digests, check=check)
     ) as episodes:  # its threads end before an error is told
         for examined in episodes:
             verdict = Verdict.of(examined)
-            if len(batch.verdicts) >= RUN_EPISODES and verdict.part != batch.verdicts[-1].part:
-                batch.close()
             while known and known[0].first < verdict.part:
                 batch.close()
-                yield from _taken(known.popleft(), tally)
+                tally.sums.merge(known[0].sums)
+                yield from map(seen, known.popleft().verdicts)
             batch.add(verdict, examined)
-            yield Seen(verdict=verdict, findings=examined.findings, examined=examined)
+            yield seen(verdict, examined)
     batch.close()
     for run in known:
-        yield from _taken(run, tally)
+        tally.sums.merge(run.sums)
+        yield from map(seen, run.verdicts)
 
 
-def _taken(run: Run, tally: Tally) -> Iterator[Seen]:
-    tally.sums.merge(run.sums)
-    for verdict in run.verdicts:
-        beside: list[Finding] = []
-        if verdict.content_hash:
-            beside = tally.repeats(verdict.source_episode, verdict.content_hash, verdict.digests)
-        yield Seen(verdict=verdict, findings=(*verdict.findings, *beside), examined=None)
+def is_lasting(examined: Examined) -> bool:
+    """Whether the same files will give the same another time. What could not be read is read again: the disk, the
+    network or this machine may have been to blame."""
+    if examined.episode.rows is None or not examined.episode.lasting:
+        return False
+    return not any(item.code in FLEETING for item in examined.findings)

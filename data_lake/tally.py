@@ -52,7 +52,11 @@ class Tally:
     videos: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def repeats(self, episode: int, content_hash: str, digests: Mapping[str, str]) -> list[Finding]:
-        """LAKE-147 when all of a sound episode was there before, else LAKE-033 for each of its videos that was."""
+        """LAKE-147 when all of a sound episode was there before, else LAKE-033 for each of its videos that was.
+
+        content_hash: "" for one that is not sound, and then nothing is said."""
+        if not content_hash:
+            return []
         first = self.contents.setdefault(content_hash, episode)
         seen = {camera: self.videos.setdefault((camera, digest), episode) for camera, digest in digests.items()}
         if first != episode:

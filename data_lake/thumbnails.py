@@ -21,10 +21,10 @@ def thumbnails(
     """
     from data_lake.decode import frames
     from data_lake.images import upright_rgb
-    from data_lake.view import open_video
+    from data_lake.stored_videos import open_video
 
     found = []
-    with open_video(*videos, span.video_key, span.chunk_index, span.file_index) as file:
+    with open_video(*videos, *span.place) as file:
         for frame in wanted:
             file.seek(0)  # each is opened anew, and FFmpeg begins where the last one stopped
             settings = {"from_s": span.from_s, "to_s": span.to_s, "fps": meaning["fps"], "wanted": [frame]}

@@ -18,7 +18,7 @@ import numpy as np
 
 from data_lake.decode import rgb
 from data_lake.packets import Decoders, Packets, decode_run, index_packets
-from data_lake.view import Outside, Videos, open_videos
+from data_lake.stored_videos import Videos, open_videos
 from errors import UserError
 
 COLUMN = "video_bytes"
@@ -103,10 +103,10 @@ class VideoReader:
         spans = [(run.row, run.offset, run.length) for run in runs if run.row not in outside]
         ranges = self.videos.table.read_blob_ranges(COLUMN, spans, selector="indices") if spans else ()
         stored = iter([data or b"" for _, _, data in ranges])
-        return [next(stored) if run.row not in outside else self._left(outside[run.row], run) for run in runs]
+        return [self._left(run) if run.row in outside else next(stored) for run in runs]
 
-    def _left(self, video: Outside, run: Run) -> bytes:
-        with video.open(self._where(run.row)) as file:
+    def _left(self, run: Run) -> bytes:
+        with self.videos.open(run.row, self._where(run.row)) as file:
             file.seek(run.offset)
             return file.read(run.length)
 
@@ -146,11 +146,7 @@ class VideoReader:
             if known is not None:
                 self._known.move_to_end(row)
                 return known
-        left = self.videos.outside.get(row)
-        file = left.open(self._where(row)) if left else self.videos.table.take_blobs(COLUMN, indices=[row])[0]
-        if file is None:
-            raise self._broken(row, "its row has no content")
-        with file:
+        with self.videos.open(row, self._where(row)) as file:
             made = index_packets(file, self._where(row))
         with self._lock:
             if row not in self._known:
@@ -161,7 +157,7 @@ class VideoReader:
         return made
 
     def _where(self, row: int) -> str:
-        camera, chunk, file = self.videos.keys[row]
+        camera, chunk, file = self.videos.places[row]
         return f"video {camera}, chunk {chunk}, file {file} · {self.uri} at version {self.version}"
 
     def _decode(self, put: Put, share: Sequence[tuple[Run, bytes]]) -> None:

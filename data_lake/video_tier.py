@@ -42,7 +42,6 @@ class VideoPlaces:
         self.view, self.views = view, request.inputs["views"]
         videos = dataset / "videos.lance"
         self._reader = VideoReader(str(videos), view.vector["videos"])
-        self._rows = self._reader.videos.row_of
         self.card = {
             "videos": _from_slot(videos, out),
             "version": view.vector["videos"],
@@ -54,7 +53,7 @@ class VideoPlaces:
 
     def columns(self, episode: ViewEpisode, frames_N: np.ndarray) -> dict[str, Any]:
         """Values of video_fields for frames of an episode; None for a view that it lacks. Raises UserError PREP-006
-        and DECODE-004 for a video, or a frame of it, that is not there."""
+        and DECODE-004 for a video, or a frame of it, that is not there, LAKE-073 for one that is not what came in."""
         spans = {span.view: span for span in episode.spans}
         found: dict[str, Any] = {}
         for view in self.views:
@@ -62,21 +61,16 @@ class VideoPlaces:
             found[row_name] = found[at_name] = [None] * len(frames_N)
             if (span := spans.get(view)) is None:
                 continue
-            row = self._rows.get((span.video_key, span.chunk_index, span.file_index))
-            if row is None:
-                raise UserError(
-                    "PREP-006",
-                    f"no video {span.video_key!r}, chunk {span.chunk_index}, file {span.file_index}",
-                    where=f"{self._reader.uri} at version {self._reader.version}",
-                    next_step="run `./vlaloop doctor` on the data set",
-                )
+            where = f"episode {episode.episode_index} · view {view}"
+            row = self._reader.videos.row(span.place)
+            self._reader.videos.ensure_recorded(row, where)
             found[row_name] = np.full(len(frames_N), row)
             found[at_name] = span.from_s + frames_N / self.view.meaning["fps"]
             try:
                 self._reader.runs(found[row_name], found[at_name], self.view.meaning["fps"])
             except UserError as error:
-                where = f"episode {episode.episode_index} · view {view} · {error.where}"
-                raise UserError(error.code, error.message, where=where, next_step=error.next_step) from error
+                told = {"where": f"{where} · {error.where}", "next_step": error.next_step}
+                raise UserError(error.code, error.message, **told) from error
         return found
 
 

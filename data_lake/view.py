@@ -1,18 +1,11 @@
 """A view of a lake data set: the episodes of one source snapshot at one version vector, and where their frames are."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from io import BufferedIOBase
-from pathlib import Path
 from typing import Any
 
-import lance
-
 from data_lake.files import LakePath, read_bytes
-from data_lake.references import open_reference, referenced
-from errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +18,11 @@ class Span:
     file_index: int
     from_s: float
     to_s: float | None
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """Which mp4: its video_key, chunk_index and file_index."""
+        return self.video_key, self.chunk_index, self.file_index
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,62 +93,3 @@ def episode_of(entry: dict[str, Any]) -> ViewEpisode:
             for name, span in entry["views"].items()
         ),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """A video whose bytes are not in the table."""
-
-    path: Path
-    num_bytes: int
-    digest: str
-
-    def open(self, where: str) -> BufferedIOBase:
-        """Raises UserError LAKE-197 and LAKE-198 as `open_reference`."""
-        return open_reference(self.path, self.num_bytes, self.digest, where)
-
-
-@dataclass(frozen=True, slots=True)
-class Videos:
-    """The table of mp4s at a version, (video_key, chunk_index, file_index) of each row and the row of each, and by row
-    those that are elsewhere."""
-
-    table: lance.LanceDataset
-    keys: Sequence[tuple[str, int, int]]
-    row_of: Mapping[tuple[str, int, int], int]
-    outside: Mapping[int, Outside]
-
-
-@lru_cache(maxsize=4)
-def open_videos(uri: str, version: int) -> Videos:
-    """Of `videos.lance` at `uri`; what was opened stays open for the next one who asks."""
-    videos = lance.dataset(uri, version=version)
-    columns = videos.to_table(columns=["video_key", "chunk_index", "file_index"]).to_pydict().values()
-    keys: list[tuple[str, int, int]] = list(zip(*columns, strict=True))
-    outside: dict[int, Outside] = {}
-    if paths := referenced(videos):
-        held = videos.to_table(columns=["file_size", "blake3"]).to_pylist()
-        outside = {row: Outside(path, held[row]["file_size"], held[row]["blake3"]) for row, path in paths.items()}
-    return Videos(videos, keys, {key: row for row, key in enumerate(keys)}, outside)
-
-
-def open_video(
-    uri: str, version: int, video_key: str, chunk_index: int, file_index: int, *, where: str = ""
-) -> BufferedIOBase:
-    """A seekable file of one mp4 in the lake, read lazily. where: whose it is, for people.
-
-    Raises UserError PREP-006 when the lake has no such mp4, LAKE-197 and LAKE-198 as `open_reference`.
-    """
-    videos = open_videos(uri, version)
-    row = videos.row_of.get((video_key, chunk_index, file_index))
-    if row is not None and (file := videos.outside.get(row)) is not None:
-        return file.open(where or f"camera {video_key}")
-    found = videos.table.take_blobs("video_bytes", indices=[row])[0] if row is not None else None
-    if found is None:
-        raise UserError(
-            "PREP-006",
-            f"no video {video_key!r}, chunk {chunk_index}, file {file_index}",
-            where=f"{uri} at version {version}",
-            next_step="run `./vlaloop doctor` on the data set",
-        )
-    return found

@@ -86,6 +86,17 @@ class Writer:
         """Whether files that stay where they are went elsewhere, or into the lake: a version of its own."""
         return self._left.changed
 
+    @property
+    def has_left(self) -> bool:
+        """Whether some file stays where it is."""
+        return self._left.are_any
+
+    def is_where(self, view: Mapping[str, Any], digests: Mapping[Path, str]) -> bool:
+        """Whether the video of an entry's view is as this writer would put it: stored, or left in one of the source's
+        files, whose contents `digests` tells by their resolved paths."""
+        left = self._left.of(view["video_key"], view["chunk_index"], view["file_index"])
+        return left is None or (self._leave and digests.get(left["path"]) == left["blake3"])
+
     def place_of(self, key: str, digest: str) -> Place | None:
         """Where the video of that camera and content is already."""
         return self._places.get((key, digest))
@@ -117,11 +128,6 @@ class Writer:
             self.num_videos += 1
         return place
 
-    @property
-    def has_references(self) -> bool:
-        """Whether videos of the version stay where they are."""
-        return self._left.any
-
     def adopt(self, done: Durable, pending: pa.Table) -> None:
         """Begin with what an earlier writer onto the same version had on disk, and rows that it had in memory."""
         self._frames, self._put = list(done.frames), list(done.places)
@@ -140,7 +146,7 @@ class Writer:
 
     @property
     def num_put(self) -> int:
-        """Videos that were added and not there before."""
+        """Videos that were stored and not there before."""
         return len(self._put)
 
     def write_frames(self, frames: pa.Table) -> list[FragmentMetadata]:
@@ -177,9 +183,10 @@ class Writer:
         check: reads what is about to become a version, and raises where it must not.
         """
         self._flush_frames()
-        frames = [fragment for _, group in self._frames for fragment in group]
-        fragments = {"frames": frames, "videos": self._shelves.finish()}
-        fragments["videos"] += self._write_left()
+        fragments = {
+            "frames": [fragment for _, group in self._frames for fragment in group],
+            "videos": [*self._shelves.finish(), *self._write_left()],
+        }
         schema = self._schema or (open_table(self.root, self.base, "frames").schema if self.base else pa.schema([]))
         vector = {
             "frames": self._commit_table("frames", schema, fragments["frames"]),

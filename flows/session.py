@@ -68,10 +68,8 @@ def look_at(path: str, *, lake: LakePath, home: Path) -> SourceRef:
 def look_at_files(
     path: str, home: Path, say: Callable[[str], None] = lambda _line: None, *, rehash: bool = False
 ) -> SourceRef:
-    """The present content of a folder, or of what is below `s3://…`: the same files are the same source.
-
-    rehash: hash files whose size and time are as they were, too.
-    """
+    """The present content of a folder, or of what is below `s3://…`: the same files are the same source. rehash: also
+    the files whose size and mtime are as they were."""
     from data_lake.sources.remote import source_folder
     from data_lake.sources.snapshot import snapshot
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import zip_longest
+from pathlib import Path
 
 from data_lake.head import SCHEME, leave_out, take_head
 from data_lake.ingest import ingest_source
@@ -48,12 +49,12 @@ def _from_files(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Atte
     embodiment = find_embodiment(spec.ingest.embodiment)
     from_outside = isinstance(source, SourceRef)
     folder = source_folder(source.path, runtime.home) if from_outside else runtime.local(source.uri)
-
     same_units(spec.ingest.read, embodiment)
 
-    def unchanged() -> None:
+    def unchanged() -> dict[Path, str]:
         if isinstance(source, SourceRef):
-            verify(replace(source, path=str(folder)), runtime.home / "snapshots")
+            return verify(replace(source, path=str(folder)), runtime.home / "snapshots")
+        return digests(folder, runtime.home / "snapshots")
 
     return ingest_source(
         folder,
@@ -62,7 +63,7 @@ def _from_files(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Atte
         out_dir=out.path,
         label=source.uri if isinstance(source, SourceRef) else "collect",
         dims=(embodiment.state_dim, embodiment.action_dim),
-        digests=digests(folder, runtime.home / "snapshots"),
+        digests=unchanged(),
         workers=runtime.workers,
         on_progress=lambda number, total, figures: runtime.report(
             Progress(done=number, total=total, unit="episodes", figures=figures)

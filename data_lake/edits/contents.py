@@ -16,11 +16,9 @@ from data_lake.examine import episode_digest
 from data_lake.pictures import index_pictures
 from data_lake.schema import PLACE
 from data_lake.sources.episode import Pictures
+from data_lake.stored_videos import Place, open_video
 from data_lake.version import DatasetVersion
 from data_lake.video import VideoIndex, index_bytes
-from data_lake.view import open_video
-
-Place = tuple[str, int, int]  # video_key, chunk_index, file_index
 
 
 class Contents:

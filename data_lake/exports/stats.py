@@ -11,8 +11,8 @@ import numpy as np
 
 from data_lake.decode import frames as decoded
 from data_lake.schema import lake_name, vectors
+from data_lake.stored_videos import open_video
 from data_lake.version import DatasetVersion
-from data_lake.view import open_video
 
 SHARES = {"q01": 0.01, "q10": 0.10, "q50": 0.50, "q90": 0.90, "q99": 0.99}
 FRAMES_PER_CAMERA = 4096  # decoded for statistics, spread over all episodes

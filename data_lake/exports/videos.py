@@ -15,9 +15,9 @@ from blake3 import blake3
 from data_lake.decode import frames as decoded
 from data_lake.findings import Finding, finding
 from data_lake.pictures import LosslessVideo
+from data_lake.stored_videos import open_video
 from data_lake.version import DatasetVersion
 from data_lake.video import VideoIndex, index_video
-from data_lake.view import open_video
 from errors import UserError
 
 BLOCK = 1 << 20

@@ -25,7 +25,7 @@ from data_lake.sources.lerobot_meta import facts, metadata_findings, splits_of, 
 from data_lake.sources.lerobot_pictures import declared_pictures, pictures_apart
 from data_lake.sources.lerobot_v2 import list_v2
 from data_lake.sources.lerobot_v3 import list_v3
-from data_lake.sources.listing import Listed, Listing, one_part, parts_of
+from data_lake.sources.listing import Listed, Listing, parts_of
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 from errors import UserError
 
@@ -51,8 +51,6 @@ class LeRobotFolder:
         with well_formed(path / "meta/info.json"):
             features = {key: _feature(value) for key, value in info["features"].items()}
             self._pictured, unlike_rgb = declared_pictures(info["features"])
-            if self._pictured:  # which may be files of their own
-                self._parts = one_part(self._parts, path)
             stated = None if version == "v2.1" else stated_statistics(path)  # v2.1 states them by episode
             odd = metadata_findings(path, info, version, self._listing, stated)
             splits = splits_of(info)
@@ -106,8 +104,10 @@ class LeRobotFolder:
                 yield replace(episode, part=place, lasting=self._is_settled(episode))
 
     def _is_settled(self, episode: Episode) -> bool:
-        """Whether no row points at a task that a longer list could still have."""
+        """Whether neither its rows point at a task, nor its file has rows, that a longer list could still have."""
         rows, tasks = episode.rows, self._words.tasks
+        if any(item.code == "LAKE-027" for item in episode.findings):
+            return False
         if rows is None or not tasks:
             return True
         pointing = [name for name in ("task_index", *self._words.annotations) if name in rows.column_names]

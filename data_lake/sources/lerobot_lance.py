@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from data_lake.findings import Finding, finding
 from data_lake.schema import lake_name
-from data_lake.sources.episode import VideoSpan
+from data_lake.sources.episode import Part, VideoSpan
 from data_lake.sources.files import Unreadable
 from data_lake.sources.lerobot import LeRobotFolder, are_one_run, is_lance, rows_by_owner
 from data_lake.sources.lerobot_v3 import VIDEO_PATH, list_v3
-from data_lake.sources.listing import Listed, Listing, fill, one_part
+from data_lake.sources.listing import Listed, Listing, fill
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 from errors import UserError
 
@@ -38,7 +38,9 @@ class LeRobotLance(LeRobotFolder):
             self._frames = lance.dataset(str(path / "frames.lance"))
             self._rows_of = rows_by_owner(self._frames.to_table(columns=["episode_index"]))
         super().__init__(path, read)
-        self._parts = one_part(self._parts, path)  # which bytes are whose is Lance's own business
+        listings = [several for _, group in self._parts for several in group]
+        files = tuple(sorted(each for each in path.rglob("*") if each.is_file()))
+        self._parts = [(Part(files=files), listings)]  # which bytes are whose is Lance's own business
 
     @staticmethod
     def recognises(path: Path) -> bool:

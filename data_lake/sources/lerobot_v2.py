@@ -95,13 +95,20 @@ class _Places:
         self.chunk_size = int(info.get("chunks_size") or 1000)
         self.data_files = data
         self.video_files = videos
+        self._looked: dict[tuple[int, str | None], Path | None] = {}
 
     def templated(self, episode: int, camera: str | None = None) -> Path | None:
+        if (episode, camera) not in self._looked:
+            self._looked[episode, camera] = self._look(episode, camera)
+        return self._looked[episode, camera]
+
+    def _look(self, episode: int, camera: str | None) -> Path | None:
         values: dict[str, int | str] = {"episode_index": episode, "episode_chunk": episode // self.chunk_size}
         if camera is not None:
             values["video_key"] = camera
         filled = fill(self.data_path if camera is None else self.video_path, values)
-        return self.root / filled if filled and (self.root / filled).is_file() else None
+        path = self.root / filled if filled else None
+        return path if path is not None and path.is_file() else None
 
     def rows_file(self, episode: int) -> Path | None:
         return self.templated(episode) or self.data_files.get(episode)

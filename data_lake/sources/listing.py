@@ -1,6 +1,5 @@
 """What a LeRobot folder's metadata list: episodes, tasks and cameras, whichever version wrote them."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,16 +37,12 @@ class Listing:
     findings: tuple[Finding, ...] = ()
 
 
-Parts = list[tuple[Part, list[list[Listed]]]]
-"""Each part with its episodes: of an episode, what is listed of it (once, if all is well)."""
-
-
-def parts_of(listing: Listing, root: Path) -> Parts:
-    """Neighbours whose rows are in one file are a part."""
+def parts_of(listing: Listing, root: Path) -> list[tuple[Part, list[list[Listed]]]]:
+    """Neighbours whose rows are in one file are a part; of an episode, what is listed of it (once, if all is well)."""
     by_number: dict[int, list[Listed]] = {}
     for listed in listing.episodes:
         by_number.setdefault(listed.episode, []).append(listed)
-    found: Parts = []
+    found: list[tuple[Part, list[list[Listed]]]] = []
     for data, group in groupby(by_number.values(), key=lambda several: several[0].data):
         listings = list(group)
         every = [listed for several in listings for listed in several]
@@ -55,13 +50,6 @@ def parts_of(listing: Listing, root: Path) -> Parts:
         files = (*((data,) if data else ()), *sorted(videos))
         found.append((Part(files=files, said=repr(every).replace(str(root), "")), listings))
     return found
-
-
-def one_part(parts: Parts, root: Path) -> Parts:
-    """All of them as one, where nobody can say which files hold which episode."""
-    files = tuple(sorted(path for path in root.rglob("*") if path.is_file()))
-    said = json.dumps([part.said for part, _ in parts])
-    return [(Part(files=files, said=said), [several for _, group in parts for several in group])]
 
 
 def fill(template: str, values: Mapping[str, int | str]) -> str | None:

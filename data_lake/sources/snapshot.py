@@ -19,8 +19,11 @@ def snapshot(path: Path, cache_dir: Path, *, rehash: bool = False) -> SourceRef:
 
     Hidden files and `__pycache__` do not count. Raises UserError LAKE-002 when there is nothing.
     """
+    return _named(path, _look(path, cache_dir, rehash=rehash))
+
+
+def _named(path: Path, seen: Known) -> SourceRef:
     root = path.resolve()
-    seen = _look(path, cache_dir, rehash=rehash)
     if not seen:
         raise UserError(
             "LAKE-002",
@@ -40,7 +43,10 @@ def snapshot(path: Path, cache_dir: Path, *, rehash: bool = False) -> SourceRef:
 
 def digests(path: Path, cache_dir: Path) -> dict[Path, str]:
     """BLAKE3 of each file of the source, as `snapshot` sees them."""
-    seen = _look(path, cache_dir)
+    return _placed(path, _look(path, cache_dir))
+
+
+def _placed(path: Path, seen: Known) -> dict[Path, str]:
     is_file = path.is_file()
     return {path if is_file else path / relative: digest for relative, (_, _, digest) in seen.items()}
 
@@ -73,9 +79,11 @@ def _look(path: Path, cache_dir: Path, *, rehash: bool = False) -> Known:
     return seen
 
 
-def verify(ref: SourceRef, cache_dir: Path) -> None:
-    """Raises UserError LAKE-003 when the files at `ref.path` are no longer those of the snapshot."""
-    now = snapshot(Path(ref.path), cache_dir)
+def verify(ref: SourceRef, cache_dir: Path) -> dict[Path, str]:
+    """`digests` of the files that the snapshot is of. Raises UserError LAKE-003 when they are others now."""
+    path = Path(ref.path)
+    seen = _look(path, cache_dir)
+    now = _named(path, seen)
     if now.fingerprint != ref.fingerprint:
         raise UserError(
             "LAKE-003",
@@ -85,6 +93,7 @@ def verify(ref: SourceRef, cache_dir: Path) -> None:
             done="nothing was read",
             next_step="start a new run; a Retry of this one can only use the files that it began with",
         )
+    return _placed(path, seen)
 
 
 def _files(root: Path) -> dict[str, os.stat_result]:

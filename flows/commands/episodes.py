@@ -95,8 +95,8 @@ def ingest(
 ) -> int:
     """Take the episodes of a folder into a lake data set; what is there already is not taken twice.
 
-    verify: a file whose size and mtime are as they were is hashed all the same. copy: as in IngestSpec. why: revoke
-    the record of an ingest that is finished, and repeat it.
+    verify: a file whose size and mtime are as they were is hashed all the same. copy: as in IngestSpec. why: revoke the
+    record of an ingest that is finished, and repeat it.
     """
     from data_lake.specs import IngestSpec
     from flows.follow import Board, LiveView, PlainView

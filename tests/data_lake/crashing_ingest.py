@@ -50,10 +50,9 @@ def main(source: Path, jobs: list[str]) -> None:
             writer._write = dying(writer._write, steps)
             writer._commit = dying(writer._commit, steps)
             writer.put_if_absent = dying(writer.put_if_absent, steps)
-            root = lake_path(copy)
             with tempfile.TemporaryDirectory() as out:
                 known = digests(source, Path(out) / "snapshots")
-                ingest_source(source, SPEC, dataset_root=root, out_dir=Path(out), digests=known)
+                ingest_source(source, SPEC, dataset_root=lake_path(copy), out_dir=Path(out), digests=known)
             os._exit(0)
         if moment is not None:
             time.sleep(moment)

@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +12,7 @@ import av
 import lance
 import numpy as np
 import pyarrow as pa
+from blake3 import blake3
 
 from data_lake.request import ModelFunctions, Request
 
@@ -94,19 +96,30 @@ def write_dataset(
         "episode_index": np.repeat(np.arange(len(lengths)), lengths),
     }
     frames = lance.write_dataset(pa.table(columns), str(folder / "frames.lance"))
+    contents = [mp4(_joined(recorded, view, size), fps) for view in VIEWS]
+    keys = [f"observation.images.{view}" for view in VIEWS]
+    videos = write_videos(folder / "videos.lance", keys, [3, 3], contents)
+    return {"frames": frames.version, "videos": videos.version, "meta": 1}
+
+
+def write_videos(
+    path: Path, keys: Sequence[str], numbers: Sequence[int], contents: Sequence[bytes]
+) -> lance.LanceDataset:
+    """A table of mp4s, `contents`, each the file of that number of a camera in chunk 0."""
     schema = pa.schema(
         [
             pa.field("video_key", pa.string()),
             pa.field("chunk_index", pa.int64()),
             pa.field("file_index", pa.int64()),
+            pa.field("file_size", pa.int64()),
+            pa.field("blake3", pa.string()),
             lance.blob_field("video_bytes"),
         ]
     )
-    contents = [mp4(_joined(recorded, view, size), fps) for view in VIEWS]
-    keys = [f"observation.images.{view}" for view in VIEWS]
-    table = pa.table([pa.array(keys), pa.array([0, 0]), pa.array([3, 3]), lance.blob_array(contents)], schema=schema)
-    videos = lance.write_dataset(table, str(folder / "videos.lance"))
-    return {"frames": frames.version, "videos": videos.version, "meta": 1}
+    digests = [blake3(content).hexdigest() for content in contents]
+    told = (keys, [0] * len(keys), numbers, list(map(len, contents)), digests)
+    table = pa.table([*map(pa.array, told), lance.blob_array(list(contents))], schema=schema)
+    return lance.write_dataset(table, str(path))
 
 
 def _joined(recorded: list[Recorded], view: str, size: int) -> list[np.ndarray]:

@@ -18,8 +18,8 @@ LENGTHS = (8, 12, 10)
 
 
 def ingest(source: Path, root: LakePath, spec: IngestSpec = SPEC, **options: Any) -> Ingested:
-    """As the stage does it: with the digests of the source's files, unless `options` has others. What it writes beside
-    the lake is in `{root}-out`, or for a lake on an object store gone."""
+    """As the stage does it: with the digests of the source's files, unless `options` has others. What an ingest writes
+    beside the lake is in `{root}-out`, or for a lake on an object store gone."""
     with tempfile.TemporaryDirectory() as temporary:
         beside = root.parent if isinstance(root, Path) else Path(temporary)
         options = {"digests": digests(source, beside / "snapshots"), **options}

@@ -12,8 +12,8 @@ from data_lake.doctor import doctor
 from data_lake.images import upright_rgb
 from data_lake.ingested import Ingested
 from data_lake.specs import GripperSpec, IngestSpec, ReadSpec
+from data_lake.stored_videos import open_video
 from data_lake.tables import open_table, read_manifest
-from data_lake.view import open_video
 from errors import UserError
 from tests.data_lake.hdf5_recordings import (
     ROBOSUITE_ARGS,

@@ -144,3 +144,14 @@ def test_a_torn_note_and_those_behind_it_are_not_there(
     ingest(source, root)
     ingest(source, tmp_path / "undisturbed", digests={})
     assert content(root) == content(tmp_path / "undisturbed") and VIDEOS < len(puts) < 2 * VIDEOS
+
+
+def test_notes_of_two_attempts_are_never_read_as_one(source: Path, root: Path, puts: list[str], tmp_path: Path) -> None:
+    """Both began with nothing; the second note of the other follows its own first one only."""
+    (other,) = killed(source, tmp_path, range(8, 9))
+    (mine,), (theirs,) = (list((each / FOLDER).iterdir()) for each in (root, other))
+    shutil.copy(theirs / "000002.arrow", mine / "000002.arrow")
+    shutil.copytree(other / "videos.lance", root / "videos.lance", dirs_exist_ok=True)
+    ingest(source, root)
+    ingest(source, tmp_path / "undisturbed", digests={})
+    assert content(root) == content(tmp_path / "undisturbed") and VIDEOS < len(puts) < 2 * VIDEOS

@@ -1,23 +1,27 @@
 """A data set on an object store is what it is in a folder: the same content, crashes, versions, samples and batches."""
 
 import threading
+import time
 from dataclasses import asdict
 from pathlib import Path
+from unittest.mock import Mock, patch
 
 import lance
 import numpy as np
 import pytest
 from upath import UPath
 
-from data_lake import objects
+from data_lake import objects, shelf
 from data_lake.doctor import doctor
 from data_lake.exports import publish_folder
 from data_lake.files import replace
 from data_lake.gc import find_garbage, remove
+from data_lake.journal import FOLDER
 from data_lake.loader import Loader
 from data_lake.packing import Packing
 from data_lake.preprocess import preprocess_view
 from data_lake.published import publish_lance
+from data_lake.shelf import Shelves
 from data_lake.sources.lerobot import LeRobotFolder
 from data_lake.specs import IngestSpec, ReadSpec
 from data_lake.tables import open_table, read_manifest, versions
@@ -75,6 +79,25 @@ def test_a_crash_at_any_step_shows_all_or_nothing(steps: tuple[int, ...], bucket
         assert content(copy) == (new if is_done else old), step
         assert ingest(whole, copy).num_new == (0 if is_done else 1)
         assert content(copy) == new and versions(copy) == [1, 2], step
+
+
+def test_an_unfinished_ingest_is_taken_up_and_what_is_known_is_not_opened(
+    bucket: UPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths, stop = (8, 12, 10, 9, 11), Mock(side_effect=[None] * 4 + [MemoryError])
+    source, root = write_v2(tmp_path / "v2", lengths), bucket / "datasets/cart"
+    monkeypatch.setattr(shelf, "SHELF_BYTES", 1)
+    with pytest.raises(MemoryError):
+        ingest(source, root, check=stop, on_progress=lambda *_: time.sleep(0.3))
+    assert list((root / FOLDER).glob("*/*.arrow")) and not versions(root)
+    with patch.object(Shelves, "put", autospec=True, side_effect=Shelves.put) as put_again:
+        assert ingest(source, root).num_new == 5
+    assert 1 <= put_again.call_count < 5
+    assert not list((root / FOLDER).glob("*")) and list((root / "examined").glob("*.npz"))
+    ingest(source, tmp_path / "cart", digests={})
+    assert content(root) == content(tmp_path / "cart")
+    monkeypatch.setattr(LeRobotFolder, "_episode", Mock(side_effect=AssertionError("it is known")))
+    assert (ingest(source, root).num_new, versions(root)) == (0, [1])
 
 
 def test_two_at_once_put_each_episode_in_once(bucket: UPath, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Keys of parts: what they depend on, and that nothing is known of what has no digest."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,12 @@ def source(tmp_path: Path) -> Path:
     return write_v2(tmp_path / "source", (5, 6, 7))
 
 
-def open_ledger(source: Path, read_as: str = "as it says", root: Path | None = None) -> Ledger:
-    root = root or source.parent
-    return Ledger(root / "cart/examined", LeRobotFolder(source), read_as, digests(source, root / "snapshots"))
+def open_ledger(source: Path, read_as: str = "as it says") -> Ledger:
+    """Asked once, as before anything is read."""
+    root = source.parent
+    ledger = Ledger(root / "cart/examined", LeRobotFolder(source), read_as, digests(source, root / "snapshots"))
+    assert not list(ledger.known(lambda _: False))
+    return ledger
 
 
 def known(ledger: Ledger) -> list[int]:
@@ -51,6 +55,7 @@ def test_a_file_without_a_digest_is_never_known(source: Path) -> None:
     seen = digests(source, source.parent / "snapshots")
     del seen[source / "data/chunk-000/episode_000001.parquet"]
     ledger = Ledger(source.parent / "cart/examined", LeRobotFolder(source), "as it says", seen)
+    assert known(ledger) == []
     for part in range(3):
         ledger.put([verdict(part)], Sums())
     assert known(ledger) == [0, 2]
@@ -72,3 +77,18 @@ def test_a_data_set_that_is_not_there_is_not_made(source: Path, tmp_path: Path) 
     (tmp_path / "cart").mkdir()
     ledger.close()
     assert known(ledger) == [0]
+
+
+@pytest.mark.parametrize("change", ["rows", "gone", "mtime set back"])
+def test_a_file_that_changed_while_it_was_read_is_not_kept(change: str, source: Path) -> None:
+    """Its digest was taken before, what was seen may be of other bytes."""
+    ledger, path = open_ledger(source), source / "data/chunk-000/episode_000001.parquet"
+    stat = path.stat()
+    if change == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[: -1 if change == "rows" else None])
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    for part in range(3):
+        ledger.put([verdict(part)], Sums())
+    assert known(ledger) == [0, 2]

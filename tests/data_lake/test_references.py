@@ -21,9 +21,10 @@ from data_lake.ingested import Ingested
 from data_lake.published import publish_lance
 from data_lake.references import open_reference, referenced
 from data_lake.specs import IngestSpec
+from data_lake.stored_videos import open_video
 from data_lake.tables import open_table, read_manifest
 from data_lake.version import DatasetVersion, open_version
-from data_lake.view import Span, open_video
+from data_lake.view import Span
 from errors import UserError
 from tests.data_lake.recordings import CAMERA, add_pictures, write_v2, write_v3
 from tests.data_lake.seen import content, ingest

@@ -6,12 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from data_lake import review
+from data_lake import examine, review
+from data_lake.edits.relabel import relabel
+from data_lake.references import referenced
 from data_lake.sources import bags, hdf5, lerobot, rlds
 from data_lake.sources.episode import Episode
 from data_lake.specs import IngestSpec, ReadSpec
+from data_lake.tables import open_table, read_manifest, versions
+from data_lake.video import VideoIndex, VideoUnreadable
 from tests.data_lake.bag_recordings import READ, write_bags
 from tests.data_lake.hdf5_recordings import write_robomimic
 from tests.data_lake.recordings import (
@@ -204,3 +209,84 @@ def test_a_row_that_points_past_the_list_is_not_settled(read: list[int], tmp_pat
     read.clear()
     write_lines(source / "meta/tasks.jsonl", [{"task_index": n, "task": t} for n, t in enumerate((*TASKS, "another"))])
     assert ingest(source, root).view["episodes"][2]["instruction"] == "another" and read == [2]
+
+
+def test_a_repetition_is_told_of_the_later_one_known_or_not(read: list[int], tmp_path: Path) -> None:
+    root, source = tmp_path / "cart", write_v2(tmp_path / "source", (6, 6, 6))
+    ingest(source, root)
+    read.clear()
+    videos = source / f"videos/chunk-000/{CAMERA}"
+    shutil.copy(videos / "episode_000000.mp4", videos / "episode_000002.mp4")
+    again = ingest(source, root)
+    assert read == [2] and [item.episode for item in again.findings if item.code == "LAKE-033"] == [2]
+
+
+def test_what_could_not_be_read_is_tried_again(
+    read: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk was to blame, not the file; its neighbours are known all the same."""
+    monkeypatch.setattr(review, "RUN_EPISODES", 32)
+    root, source, index = tmp_path / "cart", write_v2(tmp_path / "source", LENGTHS), examine.index_video
+
+    def failing(path: Path, digest: str | None = None) -> VideoIndex:
+        if path.stem == "episode_000001":
+            raise VideoUnreadable("the demuxer says: Input/output error")
+        return index(path, digest)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(examine, "index_video", failing)
+        assert (ingest(source, root).num_quarantined, read) == (1, [0, 1, 2, 3])
+    read.clear()
+    again = ingest(source, root)
+    assert (again.num_quarantined, again.num_new, read) == (0, 1, [1])
+
+
+def test_a_file_of_unlisted_rows_is_read_until_they_are_listed(read: list[int], tmp_path: Path) -> None:
+    """What is said of them depends on the whole list."""
+    source = of_v3(tmp_path / "source")
+    listed = source / "meta/episodes/chunk-000/file-000.parquet"
+    whole = listed.read_bytes()
+    table = pq.read_table(listed)
+    pq.write_table(table.slice(0, 3), listed)
+    for _ in range(2):
+        read.clear()
+        found = ingest(source, tmp_path / "cart").findings
+        assert "LAKE-027" in {item.code for item in found} and read == [0, 1, 2]
+    listed.write_bytes(whole)
+    assert "LAKE-027" not in {item.code for item in ingest(source, tmp_path / "cart").findings}
+
+
+def test_an_edit_in_between_stays(read: list[int], tmp_path: Path) -> None:
+    root, source = tmp_path / "lake/datasets/cart", write_v2(tmp_path / "source", LENGTHS)
+    ingest(source, root)
+    relabel(tmp_path / "lake", "cart", [("1", "fetch the cart")], who="ada")
+    read.clear()
+    again = ingest(source, root)
+    assert (again.num_new, versions(root), read) == (0, [1, 2], [])
+    assert again.view["episodes"][1]["instruction"] == "fetch the cart"
+
+
+def left_in(root: Path) -> list[Path]:
+    manifest = read_manifest(root)
+    assert manifest is not None
+    return sorted(referenced(open_table(root, manifest, "videos")).values())
+
+
+def test_videos_that_stay_where_they_are(read: list[int], tmp_path: Path) -> None:
+    """Not opened while they are there; those that moved are, and those that are to be stored."""
+    root, source = tmp_path / "cart", write_v2(tmp_path / "source", LENGTHS)
+    copied, left = (IngestSpec(dataset="cart", embodiment="cart", copy=how) for how in ("copy", "reference"))
+    ingest(source, root, left)
+    read.clear()
+    ingest(source, root, left)
+    assert (read, versions(root), left_in(root)) == ([], [1], sorted(source.rglob("*.mp4")))
+    moved = source.rename(tmp_path / "elsewhere")
+    ingest(moved, root, left)
+    assert (read, versions(root), left_in(root)) == ([0, 1, 2, 3], [1, 2], sorted(moved.rglob("*.mp4")))
+    read.clear()
+    ingest(moved, root, copied)
+    assert (read, versions(root), left_in(root)) == ([0, 1, 2, 3], [1, 2, 3], [])
+    read.clear()
+    for spec in (copied, left):
+        ingest(moved, root, spec)
+        assert (read, versions(root), left_in(root)) == ([], [1, 2, 3], [])

@@ -14,8 +14,8 @@ from benchmarks.peer import peers_python
 from data_lake.decode import frames
 from data_lake.exports import publish_folder
 from data_lake.schema import lake_name, vectors
+from data_lake.stored_videos import open_video
 from data_lake.version import DatasetVersion, open_version
-from data_lake.view import open_video
 from tests.architecture.tree import ROOT
 from tests.data_lake.seen import ingest
 

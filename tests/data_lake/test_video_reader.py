@@ -6,36 +6,27 @@ import pickle
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-import lance
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from data_lake import video_reader
 from data_lake.video_reader import VideoReader
 from errors import UserError
-from tests.data_lake.lake_fixture import coded_image, mp4
+from tests.data_lake.lake_fixture import coded_image, mp4, write_videos
 
 NUM_FILES, LENGTH, FPS = 6, 12, 20.0
 MANY = 300
 
 
-def write_videos(path: Path, contents: list[bytes]) -> VideoReader:
-    columns = [pa.array(["top"] * len(contents)), pa.array([0] * len(contents)), pa.array(range(len(contents)))]
-    names = [
-        pa.field("video_key", pa.string()),
-        pa.field("chunk_index", pa.int64()),
-        pa.field("file_index", pa.int64()),
-    ]
-    schema = pa.schema([*names, lance.blob_field("video_bytes")])
-    table = lance.write_dataset(pa.table([*columns, lance.blob_array(contents)], schema=schema), str(path))
+def reader_of(path: Path, contents: list[bytes]) -> VideoReader:
+    table = write_videos(path, ["top"] * len(contents), range(len(contents)), contents)
     return VideoReader(str(path), table.version, threads=2)
 
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> VideoReader:
     contents = [mp4([coded_image(n, i, "top") for i in range(LENGTH)], FPS) for n in range(NUM_FILES)]
-    return write_videos(tmp_path_factory.mktemp("videos") / "videos.lance", contents)
+    return reader_of(tmp_path_factory.mktemp("videos") / "videos.lance", contents)
 
 
 def codes(reader: VideoReader, files: list[int], numbers: list[int]) -> list[tuple[int, int]]:
@@ -64,7 +55,7 @@ def test_nothing_asked_for(reader: VideoReader) -> None:
 def test_neighbours_are_decoded_once(tmp_path: Path) -> None:
     """A key frame at every fifth: frames 1, 3 and 4 are one run from frame 0 on, 6 and 9 another."""
     content = mp4([coded_image(0, i, "top", size=64) for i in range(LENGTH)], FPS, "libsvtav1")
-    reader = write_videos(tmp_path / "videos.lance", [content])
+    reader = reader_of(tmp_path / "videos.lance", [content])
     runs = reader.runs(np.zeros(5, int), np.array([4, 1, 9, 3, 6]) / FPS, FPS)
     assert [(run.first, run.last) for run in runs] == [(0, 4), (5, 9)]
     assert [sorted(member for member, _ in run.members) for run in runs] == [[0, 1, 3], [2, 4]]
@@ -78,7 +69,7 @@ def test_a_time_without_a_frame_is_said(reader: VideoReader) -> None:
 def test_a_broken_video_is_named_and_the_reader_lives_on(tmp_path: Path) -> None:
     good = mp4([np.full((64, 64, 3), 40 * i, np.uint8) for i in range(3)], FPS, "libsvtav1")
     begin = good.index(b"mdat") + 6
-    reader = write_videos(tmp_path / "videos.lance", [good[:begin] + b"\xff" * 30 + good[begin + 30 :], good])
+    reader = reader_of(tmp_path / "videos.lance", [good[:begin] + b"\xff" * 30 + good[begin + 30 :], good])
     with pytest.raises(UserError, match=r"(?s)DECODE-002.*video top, chunk 0, file 0 "):
         codes(reader, [0], [0])
     assert len(codes(reader, [1, 1, 1], [0, 1, 2])) == 3
@@ -86,7 +77,7 @@ def test_a_broken_video_is_named_and_the_reader_lives_on(tmp_path: Path) -> None
 
 def test_three_hundred_files_leave_descriptors_and_decoders_as_they_are(tmp_path: Path) -> None:
     content = mp4([coded_image(3, i, "top") for i in range(LENGTH)], FPS)
-    reader = write_videos(tmp_path / "videos.lance", [content] * MANY)
+    reader = reader_of(tmp_path / "videos.lance", [content] * MANY)
     codes(reader, [0], [0])
     before = len(os.listdir("/proc/self/fd"))
     for start in range(0, MANY, 30):

@@ -3,10 +3,7 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from data_lake.view import Span, open_video, read_view, view_bytes
-from errors import UserError
+from data_lake.view import Span, read_view, view_bytes
 from tests.data_lake.conftest import CodedLake
 
 
@@ -25,17 +22,6 @@ def test_episodes_of_a_view(coded: CodedLake) -> None:
         ),
     )
     assert coded.view.meaning["fps"] == 80.0
-
-
-def test_a_video_is_a_seekable_file(coded: CodedLake) -> None:
-    with open_video(str(coded.dataset / "videos.lance"), 1, "observation.images.top", 0, 3) as file:
-        file.seek(4)
-        assert file.read(4) == b"ftyp"
-
-
-def test_a_video_that_is_not_there_is_named(coded: CodedLake) -> None:
-    with pytest.raises(UserError, match=r"PREP-006.*'observation.images.top', chunk 0, file 4"):
-        open_video(str(coded.dataset / "videos.lance"), 1, "observation.images.top", 0, 4)
 
 
 def test_a_written_view_is_read_back_and_has_a_line_per_episode(coded: CodedLake, tmp_path: Path) -> None:

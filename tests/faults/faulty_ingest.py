@@ -14,6 +14,7 @@ from pathlib import Path
 
 from data_lake.disk import disk_faults
 from data_lake.ingest import ingest_source
+from data_lake.sources.snapshot import digests
 from tests.data_lake.crashing_ingest import SPEC
 
 
@@ -22,6 +23,7 @@ def main(source: Path, jobs: list[str]) -> None:
     shim.counted.restype = ctypes.c_long
     for job in jobs:
         copy, call, error = job.rsplit(":", 2)
+        known = digests(source, Path(copy).parent / "snapshots")
         told = mmap.mmap(-1, 8)  # shared with the child
         child = os.fork()
         if child == 0:
@@ -31,7 +33,7 @@ def main(source: Path, jobs: list[str]) -> None:
             code = 0
             try:
                 with disk_faults(out, needed_bytes=10_000):
-                    ingest_source(source, SPEC, dataset_root=Path(copy), out_dir=out)
+                    ingest_source(source, SPEC, dataset_root=Path(copy), out_dir=out, digests=known)
             except Exception:  # whatever it is, a person would see it
                 traceback.print_exc()
                 code = 1

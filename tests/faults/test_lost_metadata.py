@@ -7,8 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from data_lake.decode import frames
+from data_lake.stored_videos import open_video
 from data_lake.tables import read_manifest
-from data_lake.view import open_video, read_view
+from data_lake.view import read_view
 from tests.data_lake.recordings import FPS, colour, write_v2, write_v3
 from tests.data_lake.seen import ingest
 

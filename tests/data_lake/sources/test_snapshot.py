@@ -61,7 +61,8 @@ def test_what_does_not(source: Path, cache: Path) -> None:
     (source / "__pycache__").mkdir()
     (source / "__pycache__/x.pyc").write_text("x")
     assert snapshot(source, cache) == first
-    verify(first, cache)
+    contents = {"a.parquet": b"rows", "meta/info.json": b"{}"}
+    assert verify(first, cache) == {source / name: blake3(content).hexdigest() for name, content in contents.items()}
 
 
 def test_files_are_hashed_once(source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
