@@ -40,7 +40,7 @@ from model_core.transforms import prepare_view
 from tasks.preprocess import FUNCTIONS
 
 ROUNDS = 4
-NUM_EPISODES, EPISODE_BYTES = 48, 6 << 20
+NUM_EPISODES, EPISODE_BYTES = 16, 4 << 20
 SMALL_EPISODES, SMALL_BYTES, SHARE = 1000, 600_000, 0.01
 SIZE, CAMERA = 224, "front"
 SPEC = IngestSpec(dataset="made", embodiment="made")
