@@ -20,7 +20,7 @@ from typing import Any
 import av
 from threadpoolctl import threadpool_limits
 
-from benchmarks.recordings import write_recordings
+from benchmarks.recordings import ACTION_DIM, FPS, STATE_DIM, write_recordings
 from benchmarks.reporting import Target, result, spread
 from data_lake.blocks import blocks_of
 from data_lake.cluster import joined
@@ -35,7 +35,7 @@ from data_lake.runners import NATIVE, RAY, Runner
 from data_lake.specs import IngestSpec
 from data_lake.steps import read_steps
 from data_lake.view import DatasetView, read_view
-from model_core.embodiments import METAWORLD_SAWYER, layout_of
+from model_core.embodiments import Embodiment, layout_of
 from model_core.transforms import prepare_view
 from tasks.preprocess import FUNCTIONS
 
@@ -44,6 +44,19 @@ NUM_EPISODES, EPISODE_BYTES = 16, 4 << 20
 SMALL_EPISODES, SMALL_BYTES, SHARE = 1000, 600_000, 0.01
 SIZE, CAMERA = 224, "front"
 SPEC = IngestSpec(dataset="made", embodiment="made")
+ROBOT = Embodiment(
+    name="made",
+    cameras=(CAMERA,),
+    state_names=tuple(f"state_{dim}" for dim in range(STATE_DIM)),
+    action_names=tuple(f"action_{dim}" for dim in range(ACTION_DIM)),
+    state_units=("rad",) * STATE_DIM,
+    action_units=("rad",) * ACTION_DIM,
+    control_hz=float(FPS),
+    delta_mask=(False,) * ACTION_DIM,
+    action_from_state=(-1,) * ACTION_DIM,
+    action_low=None,
+    action_high=None,
+)
 PACKAGES = ("av", "daft", "ray", "pylance", "numpy")
 
 
@@ -83,10 +96,9 @@ def taken_in(source: Path, root: Path, **choice: Any) -> DatasetView:
 
 def request() -> Request:
     """Every frame, 224 x 224, as the `small` policies see them."""
-    layout = {**layout_of(METAWORLD_SAWYER), "delta_mask": [False] * 7}
     inputs = {"views": [CAMERA], "image_size": SIZE, "sight": "full", "state": "token", "max_text_tokens": 8}
     inputs |= {"tokenizer": "words", "sentencepiece_model": None}
-    return Request(sample_stride=1, heldout_episodes=(), inputs=inputs, layout=layout, functions=FUNCTIONS)
+    return Request(sample_stride=1, heldout_episodes=(), inputs=inputs, layout=layout_of(ROBOT), functions=FUNCTIONS)
 
 
 def _seconds(source: Path, view: DatasetView, root: Path) -> list[tuple[str, list[float]]]:

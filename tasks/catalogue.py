@@ -6,7 +6,7 @@ CORES = ("vlaloop-cores",)  # one heavy stage at a time on a machine; a second r
 
 collect = Stage(fn="tasks.collect:collect", version=1, retries=2, resources=CORES)
 ingest = Stage(fn="tasks.ingest:ingest", version=1, retries=3)  # storage throttles
-preprocess = Stage(fn="tasks.preprocess:preprocess", version=2, retries=2, resources=CORES)
+preprocess = Stage(fn="tasks.preprocess:preprocess", version=3, retries=2, resources=CORES)
 mix = Stage(fn="tasks.mix:mix", version=1, retries=1)  # only where a recipe trains on several data sets
 pack = Stage(fn="tasks.pack:pack", version=2, retries=1)
 train = Stage(fn="tasks.train:train", version=1, retries=8, resources=CORES)  # preemption is normal

@@ -37,7 +37,7 @@ from tasks.promotion import AuditLog, Version, audit_log, champion, checked_name
 
 ROOT = Path(__file__).resolve().parent.parent
 SERVED_CODE = ("model_core", "errors.py", "lookup.py", "tasks/served_model.py")
-SERVED_REQUIREMENTS = ("torch", "numpy", "safetensors", "sentencepiece")
+SERVED_REQUIREMENTS = ("torch", "numpy", "scipy", "safetensors", "sentencepiece")
 EXPERIMENT = "vlaloop"
 SLOT_TAG = "vlaloop.slot"  # on runs: `train/{fingerprint}`
 PREFIX = "vlaloop."

@@ -115,7 +115,7 @@ class Reader:
 
 
 def digest(item: dict[str, Any], image_size: int) -> bytes:
-    from model_core.transforms import prepare_view  # numpy alone; `main` says where it is
+    from model_core.transforms import prepare_view  # `main` says where it is
 
     whole = hashlib.sha256()
     for key in sorted(item):

@@ -52,6 +52,30 @@ def test_aspect_is_kept_and_the_rest_is_black() -> None:
 
 
 @settings(max_examples=20)
+@given(height=st.integers(2, 40), width=st.integers(2, 40), seed=st.integers(0, 9))
+def test_a_picture_is_resampled_pixel_by_pixel(height: int, width: int, seed: int) -> None:
+    """Beside the definition: a weighted mean of input pixels, near ones more, in double precision."""
+    image, size = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8), 12
+    scale = size / max(height, width)
+    new_height, new_width = max(1, round(height * scale)), max(1, round(width * scale))
+
+    def weights(num_in: int, num_out: int, at: int) -> np.ndarray:
+        ratio = num_in / num_out
+        distance = np.abs(np.arange(num_in) + 0.5 - (at + 0.5) * ratio)
+        near = np.maximum(0, 1 - distance / max(1, ratio))
+        return near / near.sum()
+
+    out = resize_with_pad(image, size).astype(float)
+    top, left = (size - new_height) // 2, (size - new_width) // 2
+    for y in range(new_height):
+        for x in range(new_width):
+            expected = np.einsum(
+                "y,x,yxc->c", weights(height, new_height, y), weights(width, new_width, x), image.astype(float)
+            )
+            assert np.abs(out[top + y, left + x] - expected).max() <= 0.5 + 1e-3
+
+
+@settings(max_examples=20)
 @given(height=st.integers(1, 40), width=st.integers(1, 40), size=st.integers(1, 32), value=st.integers(0, 255))
 def test_a_flat_image_stays_flat(height: int, width: int, size: int, value: int) -> None:
     out = resize_with_pad(np.full((height, width, 3), value, np.uint8), size)
