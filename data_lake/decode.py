@@ -17,6 +17,7 @@ from av.video.reformatter import VideoReformatter
 from data_lake.trial import ABSENT
 from errors import UserError
 
+BUFFER_BYTES = 1 << 20  # FFmpeg asks Python for so much at once; at its own 32 KiB the threads wait for one another
 RATE_FIX = "check the declared fps and timestamps with `./vlaloop doctor PATH`"
 
 
@@ -24,7 +25,7 @@ RATE_FIX = "check the declared fps and timestamps with `./vlaloop doctor PATH`"
 def opened_video(file: BinaryIO | BufferedIOBase, where: str) -> Iterator[tuple[InputContainer, av.VideoStream]]:
     """The container and its first video stream; FFmpeg's own failures come out as one clear error."""
     try:
-        with av.open(file, mode="r") as container:
+        with av.open(file, mode="r", buffer_size=BUFFER_BYTES) as container:
             if not container.streams.video:
                 raise UserError("DECODE-003", "no video stream in this file", where=where)
             stream = container.streams.video[0]
