@@ -3,12 +3,14 @@
 Ray is loaded where it is used. Each node needs the same checkout, and the lake at the same address.
 """
 
+import json
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from itertools import islice
-from typing import TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, Generic, TypeVar
 
 from errors import Transient, UserError
 
@@ -73,36 +75,136 @@ def _init(address: str) -> None:
 
 def spread(
     units: Iterable[Unit],
-    work: Callable[[Unit], Result],
+    work: Callable[[Unit], Iterator[Result]],
     *,
     in_flight: int,
     unit_bytes: int = UNIT_BYTES,
 ) -> Iterator[Result]:
-    """`work(unit)` of each unit in the units' order, at most `in_flight` begun and not yet given out.
+    """What `work(unit)` yields of each unit, in the units' order; at most `in_flight` units begun and not given out.
 
     units: taken as they are needed. work: a function that both sides can import, and that may be called twice for
-    a unit. Ray waits for nodes that an autoscaler adds. Raises what `work` raised, and Transient for a unit that
-    TRIES workers died over.
+    a unit. It never waits for this side: what it yields early lies in the object store of its node, and what that
+    does not hold on the node's disk; so a unit that is done again always finds a place. Ray waits for nodes that an
+    autoscaler adds. Raises what `work` raised, and Transient for a unit that TRIES workers died over.
     """
     import ray
-    from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 
-    remote = ray.remote(num_cpus=1, memory=unit_bytes, max_retries=TRIES, scheduling_strategy="SPREAD")(_worked)
+    remote = ray.remote(num_returns="streaming", **_wanted(unit_bytes))(_yielded)
     shared, waiting = ray.put(work), iter(units)
-    running = deque(remote.remote(shared, unit) for unit in islice(waiting, in_flight))
+    running: deque[Any] = deque(remote.remote(shared, unit) for unit in islice(waiting, in_flight))
     try:
         while running:
-            yield ray.get(running[0])
+            for reference in running[0]:
+                yield _given(reference)
             running.popleft()
             running.extend(remote.remote(shared, unit) for unit in islice(waiting, 1))
-    except (RayTaskError, TaskCancelledError):
-        raise
-    except RayError as error:
-        raise Transient(f"the cluster lost a unit {TRIES} times: {error}") from error
     finally:
         for each in running:
             ray.cancel(each, force=True)
 
 
-def _worked(work: Callable[[Unit], Result], unit: Unit) -> Result:
-    return work(unit)
+class Promise(Generic[Result]):
+    """What a unit of work will give."""
+
+    def __init__(self, reference: Any) -> None:
+        self._reference = reference
+
+    def done(self) -> bool:
+        """Whether `result` would not wait."""
+        import ray
+
+        return bool(ray.wait([self._reference], timeout=0, fetch_local=False)[0])
+
+    def result(self) -> Result:
+        """Raises as `spread`."""
+        return _given(self._reference)
+
+
+class Cluster:
+    """The cluster at `address` as of `joined`, for a `with` block: joined when the first unit goes there, so that who
+    turns out to have none waits for none. workers: how many units of each kind are to be under way."""
+
+    def __init__(self, address: str, workers: int) -> None:
+        self.workers = max(1, workers)
+        self._address = address
+        self._membership: ExitStack | None = None
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._membership is not None:
+            self._membership.close()
+
+    def _join(self) -> None:
+        if self._membership is None:
+            with ExitStack() as opened:
+                opened.enter_context(joined(self._address))
+                self._membership = opened.pop_all()
+
+    def spread(self, units: Iterable[Unit], work: Callable[[Unit], Iterator[Result]]) -> Generator[Result]:
+        """As the function; without a unit nothing is joined."""
+        waiting = iter(units)
+        first = list(islice(waiting, 1))
+        if first:
+            self._join()
+            yield from spread(chain(first, waiting), work, in_flight=self.workers)
+
+    def submit(self, work: Callable[[Unit], Result], unit: Unit) -> Promise[Result]:
+        """One unit; how many are under way is for the caller to bound."""
+        self._join()
+        import ray
+
+        return Promise(ray.remote(**_wanted(UNIT_BYTES))(_returned).remote(work, unit))
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    told: str
+
+
+def _wanted(unit_bytes: int) -> dict[str, Any]:
+    return {"num_cpus": 1, "memory": unit_bytes, "max_retries": TRIES, "scheduling_strategy": "SPREAD"}
+
+
+def _yielded(work: Callable[[Unit], Iterator[Result]], unit: Unit) -> Iterator[Result | _Failure]:
+    try:
+        yield from work(unit)
+    except (UserError, Transient) as error:
+        yield _Failure(told_of(error))
+
+
+def _returned(work: Callable[[Unit], Result], unit: Unit) -> Result | _Failure:
+    try:
+        return work(unit)
+    except (UserError, Transient) as error:
+        return _Failure(told_of(error))
+
+
+def _given(reference: Any) -> Any:
+    import ray
+    from ray.exceptions import RayError, RayTaskError, TaskCancelledError
+
+    try:
+        found = ray.get(reference)
+    except (RayTaskError, TaskCancelledError):
+        raise
+    except RayError as error:
+        raise Transient(f"the cluster lost a unit {TRIES} times: {error}") from error
+    if isinstance(found, _Failure):
+        raise error_of(found.told)
+    return found
+
+
+def told_of(error: UserError | Transient) -> str:
+    """Its arguments as JSON: these errors travel as values, since an engine passes on no more than their text."""
+    return json.dumps(error.args)
+
+
+def error_of(told: str) -> UserError | Transient:
+    """What `told_of` told: a UserError has five arguments, Transient one."""
+    match json.loads(told):
+        case [code, message, where, done, next_step]:
+            return UserError(code, message, where=where, done=done, next_step=next_step)
+        case arguments:
+            return Transient(*arguments)

@@ -45,7 +45,8 @@ Indices = Mapping[str, Future[Watched] | Future[PicturesIndex]]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Examined:
     """findings: in the episode alone. rows: canonical, None when the episode is bad. digests: of what each camera
-    shows. videos: by camera, spans with both ends known. pictures: by camera, those that are no video."""
+    shows. videos: by camera, spans with both ends known. pictures: by camera, those that are no video. made: these as
+    videos, where they are made already."""
 
     episode: Episode
     findings: tuple[Finding, ...]
@@ -55,6 +56,7 @@ class Examined:
     digests: Mapping[str, str] = field(default_factory=dict)
     videos: Mapping[str, tuple[VideoSpan, VideoIndex]] = field(default_factory=dict)
     pictures: Mapping[str, tuple[Pictures, PicturesIndex]] = field(default_factory=dict)
+    made: Mapping[str, tuple[VideoSpan, VideoIndex]] = field(default_factory=dict)
 
     @property
     def is_ok(self) -> bool:
@@ -63,12 +65,12 @@ class Examined:
 
 class Videos:
     """Indices of mp4 files and pictures, made by threads ahead of their use; those of files are kept while they may
-    be asked for again. A frame of each codec is decoded once, every frame of every file where `deep`."""
+    be asked for again. A frame of each codec is decoded once where `trial`, every frame of every file where `deep`."""
 
-    def __init__(self, pool: ThreadPoolExecutor, digests: Mapping[Path, str], *, deep: bool) -> None:
+    def __init__(self, pool: ThreadPoolExecutor, digests: Mapping[Path, str], *, trial: bool, deep: bool) -> None:
         self._pool = pool
         self._digests = digests
-        self._deep = deep
+        self._trial, self._deep = trial, deep
         self._known: OrderedDict[Path, Future[Watched]] = OrderedDict()
         self._tried: set[str] = set()
 
@@ -88,7 +90,7 @@ class Videos:
         if content is None:
             ensure_present(view.path, "LAKE-010")
         index = index_video(view.path, self._digests.get(view.path)) if content is None else index_bytes(content)
-        if not self._deep and index.codec in self._tried:
+        if not self._deep and (not self._trial or index.codec in self._tried):
             return Watched(index=index, trial=None)
         self._tried.add(index.codec)
         file = str(view.path) if content is None else io.BytesIO(content)
@@ -103,15 +105,17 @@ def examine(
     read: ReadSpec = AS_THE_SOURCE_SAYS,
     left_out: Mapping[int, int] = NOTHING,
     digests: Mapping[Path, str] = NO_DIGESTS,
+    trial: bool = True,
     deep: bool = False,
     check: Callable[[], None] = lambda: None,
 ) -> Generator[Examined]:
     """Each listed episode once, in order, and alone: what shows beside others is for `tally` to say.
 
     left_out: parts of the source that are known, as in `Source.episodes`. digests: of its files' contents, as far as
-    they are known. deep: decode every frame. check: called between episodes, may raise."""
+    they are known. trial: decode a frame of each codec. deep: decode every frame. check: called between episodes, may
+    raise."""
     with ThreadPoolExecutor(max_workers=max(1, workers)) as pool:
-        videos, ahead = Videos(pool, digests, deep=deep), deque[tuple[Episode, Indices]]()
+        videos, ahead = Videos(pool, digests, trial=trial, deep=deep), deque[tuple[Episode, Indices]]()
         for episode in source.episodes(left_out):
             ahead.append((episode, {camera: videos.expect(view) for camera, view in episode.views.items()}))
             if len(ahead) > 2 * workers:

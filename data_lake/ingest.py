@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from data_lake import lake_meta
+from data_lake.cluster import Cluster
 from data_lake.examine import NO_DIGESTS, Examined
 from data_lake.files import LakePath
 from data_lake.findings import Finding, fold
@@ -18,6 +19,7 @@ from data_lake.ledger import Ledger, Verdict
 from data_lake.meaning import meaning_of
 from data_lake.pictures import as_videos
 from data_lake.review import Seen, review
+from data_lake.runners import Runner
 from data_lake.schema import features_of, frames_of, lake_name
 from data_lake.sources import open_source
 from data_lake.sources.episode import Source, view_name
@@ -31,6 +33,7 @@ from errors import Transient
 TRIES = 100  # of rival writers, each of which got an episode in
 
 PLAIN = str | int | float | bool | None  # what JSON can hold of what a source says beside
+HERE = Runner()
 OnProgress = Callable[[int, int, dict[str, float]], None]  # episodes done, of how many, figures
 
 
@@ -69,6 +72,7 @@ class _Order:
     digests: Mapping[Path, str]
     workers: int
     check: Callable[[], None]
+    cluster: Cluster | None
 
     @property
     def read_as(self) -> str:
@@ -94,6 +98,7 @@ def ingest_source(
     dims: tuple[int, int] | None = None,
     digests: Mapping[Path, str] = NO_DIGESTS,
     workers: int = 2,
+    runner: Runner = HERE,
     on_progress: OnProgress = silent,
     check: Callable[[], None] = lambda: None,
     unchanged: Callable[[], object] = lambda: None,
@@ -102,32 +107,35 @@ def ingest_source(
 
     label: what people call the source. dims: (state, action) dimensions of the embodiment. digests: of the contents of
     the source's files; what they vouch for is not read again, nor written again after a crash. Without them all is
-    read. check: called between episodes, may raise. unchanged: raises when the source is no longer what `digests` are
-    of; called before committing. Raises UserError LAKE-001 when no episode is sound, LAKE-005 and
-    LAKE-006 when they do not fit.
+    read. workers: threads. runner: who examines and stores, with the same outcome. check: called between episodes, may
+    raise. unchanged: raises when the source is no longer what `digests` are of; called before committing. Raises
+    UserError LAKE-001 when no episode is sound, LAKE-005 and LAKE-006 when they do not fit.
     """
     source = open_source(path, spec.read, source_format=spec.format)
     meaning = meaning_of(source.card, spec.read)
     same_embodiment(source, spec)
     label = label or path.name
-    order = _Order(path=path, spec=spec, label=label, dims=dims, digests=digests, workers=workers, check=check)
-    ledger = Ledger(dataset_root / "examined", source, order.read_as, digests)
-    for _ in range(TRIES):
-        done = _begin(dataset_root, order)
-        _read(done, source, ledger, order, on_progress)
-        if not done.entries:
-            raise nothing_sound(source, done.bad, done.findings)
-        unchanged()
-        is_new = bool(done.added) or done.writer.is_changed
-        manifest = _commit(done, source, spec, meaning) if is_new else done.writer.base
-        if done.journal is not None:
-            done.journal.close()
-        if manifest is not None:
-            ledger.close()
-            findings = fold([*source.card.findings, *done.findings, *done.tally.findings(source.card)])
-            return write_view(
-                out_dir, spec, manifest, meaning, done.entries, done.bad, findings, num_new=len(done.added)
-            )
+    with runner.cluster() as cluster:
+        order = _Order(
+            path=path, spec=spec, label=label, dims=dims, digests=digests, workers=workers, check=check, cluster=cluster
+        )
+        ledger = Ledger(dataset_root / "examined", source, order.read_as, digests)
+        for _ in range(TRIES):
+            done = _begin(dataset_root, order)
+            _read(done, source, ledger, order, on_progress)
+            if not done.entries:
+                raise nothing_sound(source, done.bad, done.findings)
+            unchanged()
+            is_new = bool(done.added) or done.writer.is_changed
+            manifest = _commit(done, source, spec, meaning) if is_new else done.writer.base
+            if done.journal is not None:
+                done.journal.close()
+            if manifest is not None:
+                ledger.close()
+                findings = fold([*source.card.findings, *done.findings, *done.tally.findings(source.card)])
+                return write_view(
+                    out_dir, spec, manifest, meaning, done.entries, done.bad, findings, num_new=len(done.added)
+                )
     raise Transient(f"{TRIES} other writers appended to {dataset_root.name} first")
 
 
@@ -143,6 +151,7 @@ def _read(done: _Pass, source: Source, ledger: Ledger, order: _Order, on_progres
         read=order.spec.read,
         workers=order.workers,
         check=order.check,
+        cluster=order.cluster,
     )
     with closing(episodes):
         for number, seen in enumerate(episodes, start=1):
@@ -177,7 +186,7 @@ def _begin(root: LakePath, order: _Order) -> _Pass:
 
 
 def _onto_newest(root: LakePath, order: _Order) -> _Pass:
-    writer, label = Writer(root, leave=order.spec.copy == "reference"), order.label
+    writer, label = Writer(root, leave=order.spec.copy == "reference", cluster=order.cluster), order.label
     if writer.base is None:
         return _Pass(writer=writer, label=label, meta={}, info=None, tasks={}, held={})
     meta = read_meta(root, writer.base)
@@ -220,9 +229,10 @@ def _append(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
     same_kind(source, writer.root.name, done.info or {"features": done.features, "fps": source.card.fps}, features)
     done.features = {**features, **done.features}
     views = {}
-    for camera, (span, index) in {**examined.videos, **as_videos(examined.pictures, source.card.fps)}.items():
+    made = examined.made or as_videos(examined.pictures, source.card.fps)
+    for camera, (span, index) in {**examined.videos, **made}.items():
         place = writer.add_video(camera, span.read or span.path, index)
-        shown = lake_meta.video_feature(index, source.card.fps, from_pictures=camera in examined.pictures)
+        shown = lake_meta.video_feature(index, source.card.fps, from_pictures=camera in made)
         done.features.setdefault(camera, shown)
         views[view_name(camera)] = {
             "video_key": camera,

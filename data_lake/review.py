@@ -4,9 +4,12 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from data_lake.cluster import Cluster
 from data_lake.examine import Examined, examine
+from data_lake.examine_afar import examine_afar
 from data_lake.findings import Finding
 from data_lake.ledger import RUN_EPISODES, Ledger, Verdict
 from data_lake.sources.episode import Source
@@ -78,9 +81,10 @@ def review(
     read: ReadSpec,
     workers: int,
     check: Callable[[], None],
+    cluster: Cluster | None = None,
 ) -> Generator[Seen]:
     """digests: of the source's files. is_held: whether the rows of a sound episode are needed no more. check: called
-    between episodes."""
+    between episodes. cluster: where episodes are examined, None for here, by threads."""
     known = deque(ledger.known(is_held))
     left_out = {place: count for run in known for place, count in run.left_out.items()}
     batch = _Batch(ledger)
@@ -89,9 +93,10 @@ def review(
         beside = tally.repeats(verdict.source_episode, verdict.content_hash, verdict.digests)
         return Seen(verdict=verdict, findings=(*verdict.findings, *beside), examined=examined)
 
+    begin = partial(examine, workers=workers) if cluster is None else partial(examine_afar, cluster=cluster)
     with closing(
-        examine(source, workers=workers, tally=tally, read=read, left_out=left_out, digests=digests, check=check)
-    ) as episodes:  # its threads end before an error is told
+        begin(source, tally=tally, read=read, left_out=left_out, digests=digests, check=check)
+    ) as episodes:  # its threads and units end before an error is told
         for examined in episodes:
             verdict = Verdict.of(examined)
             while known and known[0].first < verdict.part:

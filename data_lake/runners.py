@@ -3,11 +3,12 @@
 Either gives the same results in the same order; which one, and with how many workers, is never identity.
 """
 
-import json
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
+from data_lake.cluster import Cluster, error_of, told_of
 from errors import Transient, UserError
 from lookup import lookup
 
@@ -32,6 +33,14 @@ class Runner:
         Transient of the first unit that failed, Transient when the cluster lost a unit again and again, UserError
         PREP-010 for an unknown runner, LAKE-156 and -157 as `cluster.joined`.
         """
+        with self.cluster() as cluster:
+            if cluster is not None:
+                yield from cluster.spread(units, partial(_done, work, told))
+            elif units:
+                yield from _native(work, told, units)
+
+    def cluster(self) -> AbstractContextManager[Cluster | None]:
+        """The Ray cluster, None for this machine alone. Raises UserError PREP-010 for an unknown runner."""
         if self.name not in (NATIVE, RAY):
             raise UserError(
                 "PREP-010",
@@ -39,40 +48,23 @@ class Runner:
                 where="runner, in the profile",
                 next_step=f"set it to {NATIVE} or {RAY}",
             )
-        if not units:
-            return
-        for failure in self._on_ray(work, told, units) if self.name == RAY else _native(work, told, units):
-            if failure:
-                raise _error(failure)
-            yield None
-
-    def _on_ray(self, work: str, told: str, units: Sequence[str]) -> Iterator[str]:
-        from data_lake.cluster import joined, spread
-
-        with joined(self.address):
-            yield from spread(units, partial(failure_of, work, told), in_flight=max(1, self.workers))
+        return Cluster(self.address, self.workers) if self.name == RAY else nullcontext()
 
 
 def failure_of(work: str, told: str, unit: str) -> str:
-    """Do a unit. The arguments of the UserError or Transient that it raised as JSON, "" when there was none: these
-    errors travel as values, since an engine passes on no more than their text."""
+    """Do a unit. What is told of the UserError or Transient that it raised, "" when there was none."""
     try:
         lookup({}, work, "function")(told, unit)
     except (UserError, Transient) as error:
-        return json.dumps(error.args)
+        return told_of(error)
     return ""
 
 
-def _error(failure: str) -> UserError | Transient:
-    """What `failure_of` told: a UserError has five arguments, Transient one."""
-    match json.loads(failure):
-        case [code, message, where, done, next_step]:
-            return UserError(code, message, where=where, done=done, next_step=next_step)
-        case arguments:
-            return Transient(*arguments)
+def _done(work: str, told: str, unit: str) -> Iterator[None]:
+    yield lookup({}, work, "function")(told, unit)
 
 
-def _native(work: str, told: str, units: Sequence[str]) -> Iterator[str]:
+def _native(work: str, told: str, units: Sequence[str]) -> Iterator[None]:
     """Units as rows of a Daft plan, a batch each: its native runner keeps every core at one, and the order.
 
     Meanwhile BLAS has one thread: several per unit would wait for one another's cores.
@@ -87,4 +79,6 @@ def _native(work: str, told: str, units: Sequence[str]) -> Iterator[str]:
     found = plan.select(failure(daft.lit(work), daft.lit(told), daft.col("unit")).alias("failure"))
     with threadpool_limits(1):
         for row in found.iter_rows():
-            yield row["failure"]
+            if row["failure"]:
+                raise error_of(row["failure"])
+            yield None

@@ -14,12 +14,14 @@ import lance
 import pyarrow as pa
 from lance.fragment import FragmentMetadata, write_fragments
 
+from data_lake.cluster import Cluster
 from data_lake.files import LakePath, make_folder, put_if_absent, sync
 from data_lake.integrity import digests
 from data_lake.journal import Durable
 from data_lake.references import References, referenced
 from data_lake.schema import FILE_FORMAT, META, VIDEOS, meta_rows
-from data_lake.shelf import Content, Shelves
+from data_lake.shelf import Content, Shelves, Write
+from data_lake.shelf_afar import ShelvesAfar
 from data_lake.tables import Manifest, manifest_path, open_table, read_manifest
 from data_lake.video import VideoIndex
 from errors import Transient
@@ -41,16 +43,17 @@ class Writer:
     """Makes the version after the newest. `commit` gives None when another writer was first: begin again then.
 
     leave: video files stay where they are and are referred to; what is no file of its own is stored all the same.
+    cluster: where new videos are read and written, None for here.
     """
 
-    def __init__(self, root: LakePath, *, leave: bool = False) -> None:
+    def __init__(self, root: LakePath, *, leave: bool = False, cluster: Cluster | None = None) -> None:
         self.root = root
         self.base = read_manifest(root)
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._frames: list[tuple[int, list[FragmentMetadata]]] = []  # and the absolute frame behind which they end
         self._put: list[tuple[str, str, int, int]] = []
-        self._shelves = self.new_shelves()
+        self._shelves = self.new_shelves() if cluster is None else ShelvesAfar(*self._videos, cluster)
         self._schema: pa.Schema | None = None
         self._leave = leave
         self._left = References(open_table(root, self.base, "videos") if self.base else None)
@@ -158,7 +161,12 @@ class Writer:
 
     def new_shelves(self) -> Shelves:
         """To write videos that the data set has already in fragments for `put_instead`."""
-        return Shelves(self.root / "videos.lance", partial(_write, self.root / "videos.lance"))
+        return Shelves(*self._videos)
+
+    @property
+    def _videos(self) -> tuple[LakePath, Write]:
+        folder = self.root / "videos.lance"
+        return folder, partial(_write, folder)
 
     def put_instead(self, name: str, fragments: list[FragmentMetadata]) -> None:
         """`fragments` instead of all that the version before has of the table `name`: the same rows in the same order,

@@ -8,6 +8,7 @@ from data_lake.head import SCHEME, leave_out, take_head
 from data_lake.ingest import ingest_source
 from data_lake.ingested import Ingested
 from data_lake.refs import DatasetRef, EpisodesRef, SourceRef
+from data_lake.runners import Runner
 from data_lake.sources.remote import source_folder
 from data_lake.sources.snapshot import digests, verify
 from data_lake.specs import ReadSpec
@@ -65,6 +66,7 @@ def _from_files(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Atte
         dims=(embodiment.state_dim, embodiment.action_dim),
         digests=unchanged(),
         workers=runtime.workers,
+        runner=Runner(name=runtime.runner, workers=runtime.workers, address=runtime.ray_address),
         on_progress=lambda number, total, figures: runtime.report(
             Progress(done=number, total=total, unit="episodes", figures=figures)
         ),

@@ -52,7 +52,7 @@ class Runtime:
 
     workers: processes for CPU work. launcher: a name in LAUNCHERS. processes: ranks of a training job.
     micro_batch_rows: packed rows per forward. lease_s: a builder silent for this long is taken over.
-    runner: who preprocesses, `native` (this machine) or `ray`: the cluster at ray_address, or one here for "".
+    runner: who ingests and preprocesses, `native` (this machine) or `ray`: the cluster at ray_address, "" for one here.
     """
 
     lake: LakePath

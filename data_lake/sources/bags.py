@@ -110,7 +110,7 @@ class RosBags:
                 number += left_out[place]
                 continue
             for episode in self._segments(recording, number):
-                yield replace(episode, part=place)
+                yield replace(episode, part=place, counted=True)
                 number += 1
 
     def _segments(self, recording: Recording, first: int) -> Iterator[Episode]:

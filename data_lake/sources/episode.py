@@ -58,7 +58,8 @@ class Episode:
     the camera's key; an episode may lack some. file: of the rows, relative to the source. length: as the
     metadata declare it. extra: what the source says of the episode beside (seed, success). statistics: what it
     states of the episode's rows: column to `mean`, `std`, `min`, `max`, `count`, `q01`, …
-    part: place in the source's `parts`. lasting: False where more than its part decided what it is.
+    part: place in the source's `parts`. lasting: False where more than its part decided what it is. counted: its number
+    follows from how many such there are in the parts before.
     """
 
     source_episode: int
@@ -72,6 +73,7 @@ class Episode:
     findings: tuple[Finding, ...] = ()
     part: int = 0
     lasting: bool = True
+    counted: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

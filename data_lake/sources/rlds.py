@@ -118,7 +118,8 @@ class RldsFolder:
                 found += 1
                 is_listed = found <= shard.num_episodes
                 number = shard.first + found - 1 if is_listed else next(surplus)
-                yield replace(self._episode(number, shard, record, is_listed=is_listed), lasting=is_listed)
+                episode = self._episode(number, shard, record, is_listed=is_listed)
+                yield replace(episode, lasting=is_listed, counted=not is_listed)
         except Unreadable as error:
             broken = error
         yield from self._missing(shard, found, broken, surplus)
@@ -133,8 +134,8 @@ class RldsFolder:
         for number in numbers or ([next(surplus)] if broken else []):
             odd = finding(why.code, why.detail, episode=number, file=file)
             extra = {"split": shard.split}
-            lasting = bool(numbers)
-            yield Episode(source_episode=number, rows=None, file=file, extra=extra, findings=(odd,), lasting=lasting)
+            episode = Episode(source_episode=number, rows=None, file=file, extra=extra, findings=(odd,))
+            yield replace(episode, lasting=bool(numbers), counted=not numbers)
 
     def _episode(self, number: int, shard: Shard, record: Record, *, is_listed: bool) -> Episode:
         file = self.card.relative(shard.path)

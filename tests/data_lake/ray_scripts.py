@@ -26,13 +26,13 @@ STORE = {"object_store_memory": 80 << 20}
 AT_WORK, GO = "at_work", "go"
 
 
-def square(number: int) -> int:
-    return number * number
+def square(number: int) -> Iterator[int]:
+    yield number * number
 
 
-def inverse(number: int) -> float:
+def inverse(number: int) -> Iterator[float]:
     time.sleep(0.05)
-    return 1 / number
+    yield 1 / number
 
 
 def order() -> dict:

@@ -46,3 +46,13 @@ def test_preprocessing_survives_the_death_of_a_node(tmp_path: Path) -> None:
     found = run("node_death", tmp_path)
     assert found["died_at_work"]
     assert found["ray"] == found["native"]
+
+
+@pytest.mark.slow
+def test_ingest_waits_for_nodes_and_survives_the_death_of_one_and_of_its_driver(tmp_path: Path) -> None:
+    """From no node to two, one of them killed in the middle, another instead; then the driver by SIGKILL, and once
+    more. Each time all that readers see, and all that is said, is as from this machine alone."""
+    found = run("elastic", tmp_path, module="ray_ingest")
+    assert found["counts"] == [31, 1]
+    assert found["same"] and found["killed"] and found["same_after_kill"]
+    assert found["units"] == 16 and found["most_in_flight"] <= 5, "four, and the one that is being given out"
