@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from errors import Transient, UserError
 
@@ -85,20 +85,15 @@ def spread(
     TRIES workers died over.
     """
     import ray
-    from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 
-    remote = ray.remote(num_cpus=1, memory=unit_bytes, max_retries=TRIES, scheduling_strategy="SPREAD")(_worked)
+    remote = as_unit(_worked, unit_bytes)
     shared, waiting = ray.put(work), iter(units)
     running = deque(remote.remote(shared, unit) for unit in islice(waiting, in_flight))
     try:
         while running:
-            yield ray.get(running[0])
+            yield given(running[0])
             running.popleft()
             running.extend(remote.remote(shared, unit) for unit in islice(waiting, 1))
-    except (RayTaskError, TaskCancelledError):
-        raise
-    except RayError as error:
-        raise Transient(f"the cluster lost a unit {TRIES} times: {error}") from error
     finally:
         for each in running:
             ray.cancel(each, force=True)
@@ -106,3 +101,23 @@ def spread(
 
 def _worked(work: Callable[[Unit], Result], unit: Unit) -> Result:
     return work(unit)
+
+
+def as_unit(work: Callable[..., Any], unit_bytes: int = UNIT_BYTES) -> Any:
+    """`work` as Ray's remote function: one core, on the least loaded node, again elsewhere when its worker dies."""
+    import ray
+
+    return ray.remote(num_cpus=1, memory=unit_bytes, max_retries=TRIES, scheduling_strategy="SPREAD")(work)
+
+
+def given(promised: Any) -> Any:
+    """The result of an `as_unit`, waited for. Raises what it raised, and Transient when TRIES workers died over it."""
+    import ray
+    from ray.exceptions import RayError, RayTaskError, TaskCancelledError
+
+    try:
+        return ray.get(promised)
+    except (RayTaskError, TaskCancelledError):
+        raise
+    except RayError as error:
+        raise Transient(f"the cluster lost a unit {TRIES} times: {error}") from error

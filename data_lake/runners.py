@@ -43,7 +43,7 @@ class Runner:
             return
         for failure in self._on_ray(work, told, units) if self.name == RAY else _native(work, told, units):
             if failure:
-                raise _error(failure)
+                raise error_of(failure)
             yield None
 
     def _on_ray(self, work: str, told: str, units: Sequence[str]) -> Iterator[str]:
@@ -59,12 +59,16 @@ def failure_of(work: str, told: str, unit: str) -> str:
     try:
         lookup({}, work, "function")(told, unit)
     except (UserError, Transient) as error:
-        return json.dumps(error.args)
+        return failure_as_text(error)
     return ""
 
 
-def _error(failure: str) -> UserError | Transient:
-    """What `failure_of` told: a UserError has five arguments, Transient one."""
+def failure_as_text(error: UserError | Transient) -> str:
+    return json.dumps(error.args)
+
+
+def error_of(failure: str) -> UserError | Transient:
+    """What `failure_as_text` was given: a UserError has five arguments, Transient one."""
     match json.loads(failure):
         case [code, message, where, done, next_step]:
             return UserError(code, message, where=where, done=done, next_step=next_step)

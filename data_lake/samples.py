@@ -83,12 +83,13 @@ def running(lengths: np.ndarray) -> np.ndarray:
 
 
 class SampleTable:
-    """The tables that preprocessing wrote, read by sample id (row number)."""
+    """The tables that preprocessing wrote, read by sample id (row number). threads: that decode videos, 0: one per
+    core."""
 
-    def __init__(self, folder: LakePath) -> None:
+    def __init__(self, folder: LakePath, threads: int = 0) -> None:
         self.folder = folder
         self.card: dict[str, Any] = json.loads(read_bytes(folder / "card.json"))
-        self._video = VideoTier(folder, self.card) if "video" in self.card else None
+        self._video = VideoTier(folder, self.card, threads) if "video" in self.card else None
         self._samples: lance.LanceDataset | None = None
         self._steps: lance.LanceDataset | None = None
         self._cached_actions: np.ndarray | None = None

@@ -1,7 +1,10 @@
 """One rank of a training run: what it reads, what its hooks write."""
 
+import copy
 import json
-from dataclasses import asdict
+import time
+import warnings
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,7 @@ import torch
 
 from data_lake.loader import Loader
 from data_lake.packing import Packing
+from data_lake.samples import Batch
 from model_core.training import checkpoint
 from model_core.training.state import StepRecord, fresh_state
 from model_core.training.trainer import StepTiming
@@ -62,6 +66,32 @@ def test_micro_batches_are_whole_rows(lake: SmallLake, bound: Bound) -> None:
     np.testing.assert_array_equal(np.concatenate([part.sample_ids for part in step.parts]), step.sample_ids)
 
 
+def test_read_only_batches_are_trained_on_alike(lake: SmallLake, bound: Bound) -> None:
+    """As a cluster gives them: what the policy computes with is a copy, which PyTorch may write to."""
+    given = source(lake, bound).loader.batch(3)
+    whole, fixed = bound.collate(given), copy.deepcopy(given)
+    for field in fields(Batch):
+        if field.name != "step":
+            getattr(fixed, field.name).setflags(write=False)
+    with warnings.catch_warnings(action="error"):
+        found = bound.collate(fixed)
+    assert torch.equal(found.images_IHWC, whole.images_IHWC)
+    assert found.actions_NHA is not None and torch.equal(found.actions_NHA, whole.actions_NHA)
+
+
+def test_busy_cores_are_counted(bound: Bound, tmp_path: Path) -> None:
+    state, write = fresh_state(bound.model, TRAIN), MetricLines(tmp_path / "metrics.jsonl", None)
+    time.sleep(0.3)
+    write(state, record(0), TIMING)
+    ends = time.process_time() + 0.3
+    while time.process_time() < ends:
+        pass
+    write(state, record(1), TIMING)
+    idle, busy = (line["cores"] for line in read_lines(tmp_path / "metrics.jsonl"))
+    assert idle < busy <= 1.5
+    assert idle < 0.3
+
+
 def test_what_is_bound_fits_the_data(bound: Bound) -> None:
     assert bound.action_shape == (POLICY.action_horizon, DIM)
     assert bound.policy_json["policy"]["policy"] == "pi05"
@@ -84,6 +114,7 @@ def test_a_resumed_run_keeps_the_lines_before_and_their_speeds(bound: Bound, tmp
     lines = read_lines(tmp_path / "2" / "metrics.jsonl")
     assert [(line["step"], line["samples_per_s"]) for line in lines] == [(0, 20.0), (1, None), (2, 20.0), (3, 20.0)]
     assert [line["input_wait"] for line in lines] == [0.2, None, 0.2, 0.2]
+    assert [line["cores"] is None for line in lines] == [False, True, False, False]
     assert [line["sample_digest"] for line in lines] == ["d0", "d1", "d2", "d3"]
 
 
