@@ -119,8 +119,8 @@ def begun(folder: str, size: int, key: int) -> np.ndarray:
 
 
 def bounded(root: Path, address: str) -> dict:
-    """30 values of 8 MiB under a bound of 32: how many were begun and not yet taken at most, and what the stores hold of
-    them in the end."""
+    """30 values of 8 MiB under a bound of 32: how many were begun and not yet taken at most. In the end the stores
+    hold none of them."""
     folder = root / "begun"
     folder.mkdir()
     crew = partial(pool, address)
@@ -128,7 +128,6 @@ def bounded(root: Path, address: str) -> dict:
     ahead = Ahead(partial(begun, str(folder), 8 * MIB), lambda value: value.nbytes, 32 * MIB, crew)
     for taken, value in enumerate(ahead.over(range(30))):
         most = max(most, len(list(folder.iterdir())) - taken)
-        print("stored", stored() / MIB, file=sys.stderr)
         right = right and bool((value == taken).all()) and not value.flags.writeable
     del value
     eventually(lambda: stored() < 8 * MIB)
@@ -138,10 +137,6 @@ def bounded(root: Path, address: str) -> dict:
 def stored() -> float:
     """Bytes in the stores of all nodes."""
     return ray.cluster_resources()["object_store_memory"] - ray.available_resources()["object_store_memory"]
-
-
-def most_stored():
-    return stored()
 
 
 def stuck(folder: str, key: int) -> int:
@@ -175,11 +170,7 @@ def main(folder: str) -> dict:
     nodes = [cluster.add_node(num_cpus=1, memory=2 << 30, **STORE) for _ in range(2)]
     address = cluster.address
     with joined(address):  # once for all: workers begin with every new process that joins
-        told = {}
-        for scene in (compared, refused, bounded):
-            started = time.monotonic()
-            told[scene.__name__] = scene(root, address)
-            print(scene.__name__, time.monotonic() - started, most_stored(), file=sys.stderr)
+        told = {scene.__name__: scene(root, address) for scene in (compared, refused, bounded)}
         told["died"] = died(root, cluster, nodes)
     cluster.add_node(num_cpus=1, memory=2 << 30, **STORE)
     told["closed"] = closed(root, address)

@@ -205,30 +205,28 @@ def test_two_ranks_under_torchrun_see_the_same_samples(
         assert left["loss"] == pytest.approx(right["loss"], rel=1e-4)
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
-    """Address of a cluster that outlives the jobs."""
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Address of a cluster that outlives the job."""
+    for name, value in QUIET.items():
+        monkeypatch.setenv(name, value)
     command = [sys.executable, "-m", "tests.tasks.ray_cluster"]
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in QUIET.items():
-            patch.setenv(name, value)
-        with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            yield process.stdout.readline().strip()
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("processes", [1, 2])
-def test_batches_of_a_cluster_train_as_those_made_here(
-    processes: int, cluster: str, lake: SmallLake, undisturbed: tuple[SmallLake, CheckpointRef]
+def test_two_ranks_train_on_batches_of_a_cluster_as_on_their_own(
+    cluster: str, lake: SmallLake, undisturbed: tuple[SmallLake, CheckpointRef]
 ) -> None:
-    ref = lake.train(train, processes=processes, decode="ray", ray_address=cluster)
+    ref = lake.train(train, processes=2, decode="ray", ray_address=cluster)
     whole_lake, whole = undisturbed
     for left, right in zip(history(lake, ref), history(whole_lake, whole), strict=True):
         assert left["sample_digest"] == right["sample_digest"]
         assert left["loss"] == pytest.approx(right["loss"], rel=1e-4)
     log = (slot(lake) / "attempts/1/job/log.txt").read_text()
-    assert log.count("Connected to Ray cluster") == processes
+    assert log.count("Connected to Ray cluster") == 2
 
 
 def test_a_cluster_that_is_not_named_is_asked_for_before_a_job_begins(lake: SmallLake) -> None:

@@ -57,7 +57,7 @@ def test_nothing_is_said_of_a_few_seconds(said: Said) -> None:
 
 
 def test_where_all_cores_are_in_use_others_are_called(said: Said) -> None:
-    told = said(lines(None, 0.0, 0.12, 0.12))
+    told = said(lines(0.0, 0.12, None, 0.12))
     assert told.startswith("input-bound: 12 % of the time waits for samples; give the job more CPU cores")
     assert "decode: ray" in told
     assert said(lines(0.0, 0.12, 0.12, busy=0.25), processes=4) == told

@@ -79,17 +79,19 @@ def test_read_only_batches_are_trained_on_alike(lake: SmallLake, bound: Bound) -
     assert found.actions_NHA is not None and torch.equal(found.actions_NHA, whole.actions_NHA)
 
 
-def test_busy_cores_are_counted(bound: Bound, tmp_path: Path) -> None:
-    state, write = fresh_state(bound.model, TRAIN), MetricLines(tmp_path / "metrics.jsonl", None)
-    time.sleep(0.3)
-    write(state, record(0), TIMING)
-    ends = time.process_time() + 0.3
-    while time.process_time() < ends:
-        pass
-    write(state, record(1), TIMING)
-    idle, busy = (line["cores"] for line in read_lines(tmp_path / "metrics.jsonl"))
-    assert idle < busy <= 1.5
-    assert idle < 0.3
+def test_busy_cores_are_counted_from_step_to_step(
+    bound: Bound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, clock = fresh_state(bound.model, TRAIN), {"perf_counter": 5.0, "process_time": 1.0}
+    monkeypatch.setattr(time, "perf_counter", lambda: clock["perf_counter"])
+    monkeypatch.setattr(time, "process_time", lambda: clock["process_time"])
+    write = MetricLines(tmp_path / "metrics.jsonl", None)
+    for step, used_s in enumerate([1.0, 6.0]):
+        clock["perf_counter"] += 2
+        clock["process_time"] += used_s
+        write(state, record(step), TIMING)
+    monkeypatch.undo()
+    assert [line["cores"] for line in read_lines(tmp_path / "metrics.jsonl")] == [0.5, 3.0]
 
 
 def test_what_is_bound_fits_the_data(bound: Bound) -> None:
