@@ -30,13 +30,13 @@ IN_FLIGHT = 64 << 20  # a quarter of the store of a cluster that begins here
 
 def ray_pool(sets: Sets, folder: Path) -> dict[str, Any]:
     """Batches a second by either crew, interleaved, of SAMPLES samples each; store: bytes a second of arrays that cost
-    nothing to make. In a process of its own: Ray joins one cluster per process."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as alone:
-        return alone.submit(_measured, sets, folder).result()
-
-
-def _measured(sets: Sets, folder: Path) -> dict[str, Any]:
+    nothing to make, into Ray's memory and out of it. In a process of its own: Ray joins one cluster per process."""
     prepare(sets, folder, IMAGE_SIZE, "video")
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as alone:
+        return alone.submit(_measured, folder).result()
+
+
+def _measured(folder: Path) -> dict[str, Any]:
     with joined(""):
         import ray
 
@@ -48,7 +48,7 @@ def _measured(sets: Sets, folder: Path) -> dict[str, Any]:
         for _ in range(ROUNDS):
             for name, loader in crews.items():
                 rates[name].append(_per_s(loader.batches(0, WARM + STEPS)))
-            copied = Ahead(partial(_ready, size), len, IN_FLIGHT, partial(pool, address))
+            copied = Ahead(partial(_ready, size), len, IN_FLIGHT, partial(pool, address, np.copy))
             rates["store"].append(size * _per_s(copied.over(range(WARM + STEPS))))
     pairs = zip(rates["ray_pool"], rates["threads"], strict=True)
     return {

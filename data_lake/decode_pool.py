@@ -40,13 +40,14 @@ def cluster_for(decode: str, ray_address: str) -> str:
 
 
 @contextmanager
-def pool(address: str, make: Callable[[int], T]) -> Iterator[Begin[T]]:
+def pool(address: str, copied: Callable[[T], T], make: Callable[[int], T]) -> Iterator[Begin[T]]:
     """The crew of the cluster at `address` (HOST:PORT); leaving it cancels what is under way.
 
-    make: picklable, what it opens dropped; goes to the cluster once, and workers of a node share its arrays. Arrays of
-    values are read-only, in shared memory of this node: fetched as soon as they are made, copied nowhere, freed when
-    they are dropped. Raises UserError LAKE-156 when no cluster answers; a value raises the UserError or Transient of
-    `make`, Transient when the cluster lost it again and again.
+    make: picklable, what it opens dropped; goes to the cluster once, and workers of a node share its arrays. Values are
+    fetched as soon as they are made, by threads, which take them out of Ray's memory with `copied`: once a process has
+    left the cluster, Ray lets others write there, whatever arrays still lie in it. Raises UserError LAKE-156 when no
+    cluster answers; a value raises the UserError or Transient of `make`, Transient when the cluster lost it again and
+    again.
     """
     with joined(address):
         import ray
@@ -57,7 +58,7 @@ def pool(address: str, make: Callable[[int], T]) -> Iterator[Begin[T]]:
         def begin(key: int) -> Future[T]:
             promised = made.remote(kept, key)
             under_way.add(promised)
-            future = fetching.submit(_fetched, promised)
+            future = fetching.submit(_fetched, copied, promised)
             future.add_done_callback(lambda _: under_way.discard(promised))
             return future
 
@@ -69,11 +70,11 @@ def pool(address: str, make: Callable[[int], T]) -> Iterator[Begin[T]]:
             fetching.shutdown(cancel_futures=True)
 
 
-def _fetched(promised: Any) -> Any:
+def _fetched(copied: Callable[[T], T], promised: Any) -> T:
     failure, value = given(promised)
     if failure:
         raise error_of(failure)
-    return value
+    return copied(value)
 
 
 def _made(kept: list[Any], key: int) -> tuple[str, Any]:

@@ -52,10 +52,10 @@ class Loader:
         return self.table.batch(step, self.rows(step, rank, world), self.packing.tokens)
 
     def batches(self, first_step: int, last_step: int, rank: int = 0, world: int = 1) -> Iterator[Batch]:
-        """Batches of steps [first_step, last_step), in order, the same whoever makes them; those of a cluster are
-        read-only. As many are made ahead as waiting asks for and max_bytes allows. Errors are raised here: those of
-        reading, and those of `decode_pool.pool`."""
-        crew = partial(pool, self.ray_address) if self.ray_address else threads
+        """Batches of steps [first_step, last_step), in order, the same whoever makes them. As many are made ahead
+        as waiting asks for and max_bytes allows. Errors are raised here: those of reading, and those of
+        `decode_pool.pool`."""
+        crew = partial(pool, self.ray_address, Batch.copied) if self.ray_address else threads
         ahead = Ahead(partial(self.batch, rank=rank, world=world), _num_bytes, self.max_bytes, crew)
         for batch in ahead.over(range(first_step, last_step)):
             self.input_wait_s += ahead.wait_s

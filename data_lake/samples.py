@@ -5,7 +5,8 @@ Opened lazily in the process that reads and dropped when pickled, since Lance do
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import lance
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from data_lake.files import LakePath, read_bytes
 from data_lake.packing import TokenCount
-from data_lake.pixels import fresh_pixels
+from data_lake.pixels import copied_pixels, fresh_pixels
 from data_lake.tiers import pixels
 from data_lake.video_tier import VideoTier, video_columns
 from errors import UserError
@@ -59,6 +60,11 @@ class Batch:
         """Memory of its arrays, of which pictures are nearly all."""
         parts = (self.images, self.text_tokens, self.proprio, self.actions, self.action_mask)
         return sum(part.nbytes for part in parts)
+
+    def copied(self) -> "Batch":
+        """The same in memory of its own, which may be written to."""
+        rest = deepcopy(replace(self, images=self.images[:0]))
+        return replace(rest, images=copied_pixels(self.images))
 
 
 def view_column(view: str) -> str:

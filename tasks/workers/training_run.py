@@ -103,8 +103,7 @@ class StepSource:
     place: Place
 
     def steps(self, first: int, last: int) -> Iterator[StepInput]:
-        """Steps [first, last), each with the sample ids of all ranks. A batch may be read-only: `collate` gathers its
-        arrays in the policy's order, which is the one copy between the loader and the model."""
+        """Steps [first, last), each with the sample ids of all ranks."""
         for batch in self.loader.batches(first, last, self.place.rank, self.place.world):
             yield StepInput(
                 step=batch.step,

@@ -35,18 +35,21 @@ TOKENS = TokenCount(tokens_per_view=4, state_tokens=1, action_horizon=8)
 SHUFFLES = {"uniform": "uniform", "spans": SpanShuffle(length=4, window=3)}
 STEPS, RESUMED = 8, 5
 MIB = 1 << 20
+SIZE = 96
 
 
 def prepared(root: Path) -> None:
-    """Samples of both tiers, and of a video tier whose views wait until a node has died."""
-    vector = write_dataset(root / "dataset", RECORDED)
+    """Samples of both tiers, and of a video tier whose views wait until a node has died. Of a size that makes batches
+    too large for Ray to send along with its messages."""
+    vector = write_dataset(root / "dataset", RECORDED, size=SIZE)
     write_view(root / "view", RECORDED, vector)
+    size = {"image_size": SIZE}
     for name, request in {
-        "decoded": request_for(),
-        "video": request_for(images="video"),
+        "decoded": request_for(inputs=size),
+        "video": request_for(inputs=size, images="video"),
         "slow": request_for(
             images="video",
-            inputs={"folder": str(root)},
+            inputs=size | {"folder": str(root)},
             functions=replace(request_for().functions, prepare_view="tests.data_lake.ray_scripts:slow_view"),
         ),
     }.items():
@@ -123,12 +126,12 @@ def bounded(root: Path, address: str) -> dict:
     hold none of them."""
     folder = root / "begun"
     folder.mkdir()
-    crew = partial(pool, address)
+    crew = partial(pool, address, np.copy)
     most, right = 0, True
     ahead = Ahead(partial(begun, str(folder), 8 * MIB), lambda value: value.nbytes, 32 * MIB, crew)
     for taken, value in enumerate(ahead.over(range(30))):
         most = max(most, len(list(folder.iterdir())) - taken)
-        right = right and bool((value == taken).all()) and not value.flags.writeable
+        right = right and bool((value == taken).all())
     del value
     eventually(lambda: stored() < 8 * MIB)
     return {"most": most, "right": right, "num": taken + 1}
@@ -146,21 +149,25 @@ def stuck(folder: str, key: int) -> int:
 
 
 def closed(root: Path, address: str) -> dict:
-    """Left while a core is at work for ten minutes to come, which another user of the cluster then finds free."""
+    """Left while cores are at work for ten minutes to come; another user of the cluster then finds them free, and fills
+    the memory where a batch of before lay."""
     folder = root / "stuck"
     folder.mkdir()
-    reading = Ahead(partial(stuck, str(folder)), lambda _: 1, crew=partial(pool, address)).over(range(99))
+    filling = partial(begun, str(root), 8 * MIB)
+    held = list(Ahead(filling, lambda _: 1, crew=partial(pool, address, np.copy)).over(range(100, 104)))
+    reading = Ahead(partial(stuck, str(folder)), lambda _: 1, crew=partial(pool, address, int)).over(range(99))
     next(reading)
     while len(list(folder.iterdir())) < 3:  # 0 is taken, 1 and 2 have the cores
         time.sleep(0.05)
     started = time.monotonic()
     reading.close()
     closed_s = time.monotonic() - started
-    free = partial(begun, str(root), 1)
-    again = [int(value[0]) for value in Ahead(free, lambda _: 1, crew=partial(pool, address)).over(range(3))]
+    again = [int(v[0]) for v in Ahead(filling, lambda _: 1, crew=partial(pool, address, np.copy)).over(range(15))]
     free_s = time.monotonic() - started
+    kept = [int(value.mean()) for value in held]
     threads = [thread.name for thread in threading.enumerate() if thread.name.startswith(THREADS)]
-    return {"closed_s": closed_s, "again": again, "free_s": free_s, "threads": threads, "joined": ray.is_initialized()}
+    left = {"threads": threads, "joined": ray.is_initialized()}
+    return {"closed_s": closed_s, "again": again, "free_s": free_s, "kept": kept, "left": left}
 
 
 def main(folder: str) -> dict:

@@ -1,10 +1,8 @@
 """One rank of a training run: what it reads, what its hooks write."""
 
-import copy
 import json
 import time
-import warnings
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +11,6 @@ import torch
 
 from data_lake.loader import Loader
 from data_lake.packing import Packing
-from data_lake.samples import Batch
 from model_core.training import checkpoint
 from model_core.training.state import StepRecord, fresh_state
 from model_core.training.trainer import StepTiming
@@ -64,19 +61,6 @@ def test_micro_batches_are_whole_rows(lake: SmallLake, bound: Bound) -> None:
     (step,) = source(lake, bound, rows_per_part=1).steps(0, 1)
     assert len(step.parts) == TRAIN.rows_per_step
     np.testing.assert_array_equal(np.concatenate([part.sample_ids for part in step.parts]), step.sample_ids)
-
-
-def test_read_only_batches_are_trained_on_alike(lake: SmallLake, bound: Bound) -> None:
-    """As a cluster gives them: what the policy computes with is a copy, which PyTorch may write to."""
-    given = source(lake, bound).loader.batch(3)
-    whole, fixed = bound.collate(given), copy.deepcopy(given)
-    for field in fields(Batch):
-        if field.name != "step":
-            getattr(fixed, field.name).setflags(write=False)
-    with warnings.catch_warnings(action="error"):
-        found = bound.collate(fixed)
-    assert torch.equal(found.images_IHWC, whole.images_IHWC)
-    assert found.actions_NHA is not None and torch.equal(found.actions_NHA, whole.actions_NHA)
 
 
 def test_busy_cores_are_counted_from_step_to_step(
