@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.loader_costs import cores_for_gpus, emptied, rss_mib
+from benchmarks.loader_pool import ray_pool
 from benchmarks.loader_sets import Sets, large_set, small_set, without_cameras
 from benchmarks.loader_tiers import CachedTier, data_wait
 from benchmarks.peer import MAKE_IT, Peer, peers_python
@@ -49,6 +50,7 @@ def main(lake: Path, home: Path) -> dict[str, Any]:
             "decoded": data_wait(small, place / "decoded", "decoded"),
             "video": data_wait(small, place / "video", "video"),
         }
+        crews = ray_pool(small, place / "pool")
         cores = cores_for_gpus(place)
         large = large_set(place, LARGE_BYTES)
         order = np.random.default_rng(1).permutation(large.version.manifest.num_frames)[:LARGE_READ]
@@ -58,7 +60,7 @@ def main(lake: Path, home: Path) -> dict[str, Any]:
     targets = _targets(runs, states, cached, growth, waits["decoded"]["share"])
     samples = {**runs, "state_only": states, "cached": cached}
     shown = {name: _shown(run) for name, run in samples.items()}
-    shown |= {"training": waits, "eight_gpus": cores}
+    shown |= {"training": waits, "ray_pool": crews, "eight_gpus": cores}
     return result("loader", targets, shown, samples, PACKAGES)
 
 

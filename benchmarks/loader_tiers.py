@@ -111,6 +111,7 @@ def _trained(sets: Sets, folder: Path, tier: Tier) -> dict[str, float]:
         "packed": str(folder / "packed"),
         "threads": 1,
         "micro_batch_rows": ROWS_PER_STEP,
+        "ray_address": "",
     }
     run(job, rank=0, world=1)
     lines = [json.loads(line) for line in (folder / "out/metrics.jsonl").read_text().splitlines()]

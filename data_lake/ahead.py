@@ -1,10 +1,12 @@
-"""Values made ahead of who takes them, in order, by threads: as many as waiting asks for and a byte bound allows."""
+"""Values made ahead of who takes them, in order, by a crew: as many as waiting asks for and a byte bound allows."""
 
 import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import islice
 from typing import Generic, TypeVar
 
@@ -13,11 +15,28 @@ T = TypeVar("T")
 FEWEST = 2  # one that is taken while the next is made
 NOTICED_S = 1e-3  # a wait shorter than this asks for nothing
 IN_FLIGHT_BYTES = 512 * 2**20
+THREADS = "loader"  # what names of a crew's threads begin with
+
+Begin = Callable[[int], Future[T]]
+"""Has the value of a key made; called in one thread, in the order of keys."""
+
+Crew = Callable[[Callable[[int], T]], AbstractContextManager[Begin[T]]]
+"""Who makes values by the function given, from entering until leaving, which ends what is under way."""
+
+
+@contextmanager
+def threads(make: Callable[[int], T]) -> Iterator[Begin[T]]:
+    """The crew of this process: a thread per core. Values under way are finished, the rest is not begun."""
+    pool = ThreadPoolExecutor(max(FEWEST, os.cpu_count() or 1), thread_name_prefix=THREADS)
+    try:
+        yield partial(pool.submit, make)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 class Ahead(Generic[T]):
-    """Makes `make(key)` for keys to come. Starts with FEWEST in flight and adds one whenever its taker had to wait,
-    while all together stay within `max_bytes` (FEWEST always may).
+    """Has the crew make `make(key)` for keys to come. Starts with FEWEST in flight and adds one whenever its taker had
+    to wait, while all together stay within `max_bytes` (FEWEST always may).
 
     wait_s: seconds that takers waited so far. in_flight: how many are made ahead now.
     """
@@ -27,33 +46,30 @@ class Ahead(Generic[T]):
         make: Callable[[int], T],
         num_bytes: Callable[[T], int],
         max_bytes: int = IN_FLIGHT_BYTES,
+        crew: Crew[T] = threads,
     ) -> None:
         self.make, self.num_bytes = make, num_bytes
         self.max_bytes = max_bytes
-        self.threads = max(FEWEST, os.cpu_count() or 1)
+        self.crew = crew
         self.in_flight = FEWEST
         self.wait_s = 0.0
         self._largest = 0
 
     def over(self, keys: Iterable[int]) -> Iterator[T]:
-        """One value per key, in order. An error of a thread is raised here, where its value is due."""
-        left = iter(keys)
-        pool = ThreadPoolExecutor(self.threads, thread_name_prefix="loader")
-        ahead: deque[Future[T]] = deque()
-        try:
+        """One value per key, in order. An error of the crew is raised here, where its value is due."""
+        left, ahead = iter(keys), deque[Future[T]]()
+        with self.crew(self.make) as begin:
             while True:
-                self._submit(pool, ahead, left)
+                self._submit(begin, ahead, left)
                 if not ahead:
                     return
                 value = self._take(ahead.popleft())
-                self._submit(pool, ahead, left)
+                self._submit(begin, ahead, left)
                 yield value
-        finally:
-            pool.shutdown(cancel_futures=True)
 
-    def _submit(self, pool: ThreadPoolExecutor, ahead: deque[Future[T]], left: Iterator[int]) -> None:
+    def _submit(self, begin: Begin[T], ahead: deque[Future[T]], left: Iterator[int]) -> None:
         room = max(0, self.in_flight - len(ahead))  # less than none after values have grown
-        ahead.extend(pool.submit(self.make, key) for key in islice(left, room))
+        ahead.extend(begin(key) for key in islice(left, room))
 
     def _take(self, due: Future[T]) -> T:
         started = time.perf_counter()

@@ -89,13 +89,13 @@ def spread(
     """
     import ray
 
-    remote = ray.remote(num_returns="streaming", **_wanted(unit_bytes))(_yielded)
+    remote = as_unit(_yielded, unit_bytes, num_returns="streaming")
     shared, waiting = ray.put(work), iter(units)
     running: deque[Any] = deque(remote.remote(shared, unit) for unit in islice(waiting, in_flight))
     try:
         while running:
             for reference in running[0]:
-                yield _given(reference)
+                yield given(reference)
             running.popleft()
             running.extend(remote.remote(shared, unit) for unit in islice(waiting, 1))
     finally:
@@ -117,7 +117,7 @@ class Promise(Generic[Result]):
 
     def result(self) -> Result:
         """Raises as `spread`."""
-        return _given(self._reference)
+        return given(self._reference)
 
 
 class Cluster:
@@ -153,9 +153,7 @@ class Cluster:
     def submit(self, work: Callable[[Unit], Result], unit: Unit) -> Promise[Result]:
         """One unit; how many are under way is for the caller to bound."""
         self._join()
-        import ray
-
-        return Promise(ray.remote(**_wanted(UNIT_BYTES))(_returned).remote(work, unit))
+        return Promise(as_unit(returned).remote(work, unit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +161,11 @@ class _Failure:
     told: str
 
 
-def _wanted(unit_bytes: int) -> dict[str, Any]:
-    return {"num_cpus": 1, "memory": unit_bytes, "max_retries": TRIES, "scheduling_strategy": "SPREAD"}
+def as_unit(work: Callable[..., Any], unit_bytes: int = UNIT_BYTES, **options: Any) -> Any:
+    """`work` as Ray's remote function: one core, on the least loaded node, again elsewhere when its worker dies."""
+    import ray
+
+    return ray.remote(num_cpus=1, memory=unit_bytes, max_retries=TRIES, scheduling_strategy="SPREAD", **options)(work)
 
 
 def _yielded(work: Callable[[Unit], Iterator[Result]], unit: Unit) -> Iterator[Result | _Failure]:
@@ -174,14 +175,16 @@ def _yielded(work: Callable[[Unit], Iterator[Result]], unit: Unit) -> Iterator[R
         yield _Failure(told_of(error))
 
 
-def _returned(work: Callable[[Unit], Result], unit: Unit) -> Result | _Failure:
+def returned(work: Callable[[Unit], Result], unit: Unit) -> Result | _Failure:
+    """In a worker: the result, or what `given` makes an error of again."""
     try:
         return work(unit)
     except (UserError, Transient) as error:
         return _Failure(told_of(error))
 
 
-def _given(reference: Any) -> Any:
+def given(reference: Any) -> Any:
+    """The result of a unit, waited for. Raises what it raised, and Transient when TRIES workers died over it."""
     import ray
     from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 

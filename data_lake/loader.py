@@ -1,11 +1,13 @@
-"""Batches of packed rows for one rank, read ahead by threads; how long training waited for them is counted."""
+"""Batches of packed rows for one rank, read ahead by threads or a cluster; how long training waited is counted."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
-from data_lake.ahead import IN_FLIGHT_BYTES, Ahead
+from data_lake.ahead import IN_FLIGHT_BYTES, Ahead, threads
 from data_lake.balance import assign
+from data_lake.decode_pool import pool
 from data_lake.files import LakePath
 from data_lake.mixture import open_samples
 from data_lake.packing import Packing
@@ -16,18 +18,27 @@ class Loader:
     """What training reads: the samples of `folder` (what preprocessing or mixing wrote) in the rows of `packing`.
 
     Which samples a step has follows from (seed, step) alone; ranks only share the rows among them. max_bytes: of
-    batches that lie ready or are in the making. Picklable: handles are reopened in the process that reads.
-    `input_wait_s`: seconds spent waiting for input.
+    batches that lie ready or are in the making. ray_address: of the cluster that makes batches, a core for each, with
+    the lake at the same address; "" for threads of this process. Picklable: handles are reopened in the process that
+    reads. `input_wait_s`: seconds spent waiting for input.
     """
 
     def __init__(
-        self, folder: LakePath, packing: Packing, *, seed: int, rows_per_step: int, max_bytes: int = IN_FLIGHT_BYTES
+        self,
+        folder: LakePath,
+        packing: Packing,
+        *,
+        seed: int,
+        rows_per_step: int,
+        max_bytes: int = IN_FLIGHT_BYTES,
+        ray_address: str = "",
     ) -> None:
-        self.table = open_samples(folder)
+        self.table = open_samples(folder, threads=1 if ray_address else 0)
         self.packing = packing
         self.seed = seed
         self.rows_per_step = rows_per_step
         self.max_bytes = max_bytes
+        self.ray_address = ray_address
         self.input_wait_s = 0.0
 
     def rows(self, step: int, rank: int = 0, world: int = 1) -> list[np.ndarray]:
@@ -41,10 +52,16 @@ class Loader:
         return self.table.batch(step, self.rows(step, rank, world), self.packing.tokens)
 
     def batches(self, first_step: int, last_step: int, rank: int = 0, world: int = 1) -> Iterator[Batch]:
-        """Batches of steps [first_step, last_step), in order. Threads read ahead: as many batches as waiting asks
-        for and max_bytes allows. Their errors are raised here."""
-        ahead = Ahead(lambda step: self.batch(step, rank, world), lambda batch: batch.num_bytes, self.max_bytes)
+        """Batches of steps [first_step, last_step), in order, the same whoever makes them. As many are made ahead
+        as waiting asks for and max_bytes allows. Errors are raised here: those of reading, and those of
+        `decode_pool.pool`."""
+        crew = partial(pool, self.ray_address, Batch.copied) if self.ray_address else threads
+        ahead = Ahead(partial(self.batch, rank=rank, world=world), _num_bytes, self.max_bytes, crew)
         for batch in ahead.over(range(first_step, last_step)):
             self.input_wait_s += ahead.wait_s
             ahead.wait_s = 0.0
             yield batch
+
+
+def _num_bytes(batch: Batch) -> int:
+    return batch.num_bytes

@@ -51,9 +51,9 @@ def sample_folders(folder: LakePath) -> list[LakePath]:
     return found
 
 
-def open_samples(folder: LakePath) -> "SampleTable | MixedSamples":
-    """The samples that preprocessing wrote to `folder`, or of the mixture there."""
-    return MixedSamples(folder) if (folder / MIXTURE).exists() else SampleTable(folder)
+def open_samples(folder: LakePath, threads: int = 0) -> "SampleTable | MixedSamples":
+    """The samples that preprocessing wrote to `folder`, or of the mixture there; threads as `SampleTable`."""
+    return MixedSamples(folder, threads) if (folder / MIXTURE).exists() else SampleTable(folder, threads)
 
 
 def _components(folder: LakePath) -> list[Component]:
@@ -64,10 +64,10 @@ def _components(folder: LakePath) -> list[Component]:
 class MixedSamples:
     """Read like a `SampleTable`: ids are counted over all components, dimensions padded to the widest robot's."""
 
-    def __init__(self, folder: LakePath) -> None:
+    def __init__(self, folder: LakePath, threads: int = 0) -> None:
         self.folder = folder
         self.card: dict[str, Any] = json.loads(read_bytes(folder / "card.json"))
-        self.tables = [SampleTable(path) for path in sample_folders(folder)]
+        self.tables = [SampleTable(path, threads) for path in sample_folders(folder)]
         maps = [each.token_map for each in _components(folder)]
         self._token_maps = [None if each is None else np.array(each, np.int32) for each in maps]
         self._ends: np.ndarray | None = None

@@ -5,7 +5,8 @@ Opened lazily in the process that reads and dropped when pickled, since Lance do
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import lance
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from data_lake.files import LakePath, read_bytes
 from data_lake.packing import TokenCount
-from data_lake.pixels import fresh_pixels
+from data_lake.pixels import copied_pixels, fresh_pixels
 from data_lake.tiers import pixels
 from data_lake.video_tier import VideoTier, video_columns
 from errors import UserError
@@ -60,6 +61,11 @@ class Batch:
         parts = (self.images, self.text_tokens, self.proprio, self.actions, self.action_mask)
         return sum(part.nbytes for part in parts)
 
+    def copied(self) -> "Batch":
+        """The same in memory of its own, which may be written to."""
+        rest = deepcopy(replace(self, images=self.images[:0]))
+        return replace(rest, images=copied_pixels(self.images))
+
 
 def view_column(view: str) -> str:
     """The column of samples.lance that holds this view (Lance allows no dot in a name)."""
@@ -83,12 +89,13 @@ def running(lengths: np.ndarray) -> np.ndarray:
 
 
 class SampleTable:
-    """The tables that preprocessing wrote, read by sample id (row number)."""
+    """The tables that preprocessing wrote, read by sample id (row number). threads: that decode videos, 0: one per
+    core."""
 
-    def __init__(self, folder: LakePath) -> None:
+    def __init__(self, folder: LakePath, threads: int = 0) -> None:
         self.folder = folder
         self.card: dict[str, Any] = json.loads(read_bytes(folder / "card.json"))
-        self._video = VideoTier(folder, self.card) if "video" in self.card else None
+        self._video = VideoTier(folder, self.card, threads) if "video" in self.card else None
         self._samples: lance.LanceDataset | None = None
         self._steps: lance.LanceDataset | None = None
         self._cached_actions: np.ndarray | None = None

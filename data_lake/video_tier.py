@@ -89,11 +89,12 @@ def _beside(folder: LakePath, way: str) -> LakePath:
 
 
 class VideoTier:
-    """Reads what VideoPlaces wrote beside the samples of `folder`. Picklable, and may be used by several threads."""
+    """Reads what VideoPlaces wrote beside the samples of `folder`, with `threads` threads (0: one per core). Picklable,
+    and may be used by several threads."""
 
-    def __init__(self, folder: LakePath, card: dict[str, Any]) -> None:
+    def __init__(self, folder: LakePath, card: dict[str, Any], threads: int = 0) -> None:
         self.inputs, self.video = card["inputs"], card["video"]
-        self._reader = VideoReader(str(_beside(folder, self.video["videos"])), self.video["version"])
+        self._reader = VideoReader(str(_beside(folder, self.video["videos"])), self.video["version"], threads)
 
     def images(self, table: pa.Table, back_N: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Prepared (I, S, S, 3) pixels with the sample and the slot of each, ordered by sample, then by slot; sample n

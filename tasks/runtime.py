@@ -53,6 +53,8 @@ class Runtime:
     workers: processes for CPU work. launcher: a name in LAUNCHERS. processes: ranks of a training job.
     micro_batch_rows: packed rows per forward. lease_s: a builder silent for this long is taken over.
     runner: who ingests and preprocesses, `native` (this machine) or `ray`: the cluster at ray_address, "" for one here.
+    decode: who makes batches for training, `threads` of each rank or `ray`: the cluster at ray_address, which must be
+    named, since a training job outlives whoever starts it.
     """
 
     lake: LakePath
@@ -66,6 +68,7 @@ class Runtime:
     micro_batch_rows: int = 0
     lease_s: float = 30.0
     runner: str = "native"
+    decode: str = "threads"
     ray_address: str = ""
     sink: Callable[[Report], None] = _silent
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from data_lake import files
+from data_lake.decode_pool import cluster_for
 from data_lake.files import LakePath
 from data_lake.refs import CheckpointRef, PackedRef, PreprocessedRef
 from data_lake.store import Attempt
@@ -55,8 +56,8 @@ def train(
     """Train to the last step and return its checkpoint, by a new job or by the one that runs already.
 
     Raises `UserError` TRAIN-001 with the log's last lines when the job fails by itself, what the job itself raised
-    as UserError, PACK-013 for a mixture of several robots, and `Transient` when it was killed or went silent: the
-    next attempt resumes.
+    as UserError, PACK-013 for a mixture of several robots, LOAD-002 as `cluster_for`, and `Transient` when it was
+    killed or went silent: the next attempt resumes.
     """
     job = _running_job(spec, out, runtime)
     if job is None:
@@ -76,7 +77,7 @@ def train(
         if left := forwarder.close():
             runtime.report(Note(text=left))
     counters = json.loads((final / "state.json").read_text())
-    if waited := input_bound(list(read_lines(metrics)), runtime.path(preprocessed.uri), runtime.path(packed.uri)):
+    if waited := input_bound(read_lines(metrics), preprocessed, packed, runtime):
         runtime.report(Note(text=waited))
     runtime.report(Summary(line=_line(counters, metrics), cpu_seconds=status.cpu_seconds))
     return CheckpointRef(
@@ -135,6 +136,7 @@ def _running_job(spec: TrainStage, out: Attempt, runtime: Runtime) -> Submitted 
 def _submit(
     spec: TrainStage, preprocessed: PreprocessedRef, packed: PackedRef, out: Attempt, runtime: Runtime
 ) -> Submitted:
+    cluster = cluster_for(runtime.decode, runtime.ray_address)
     directory = out.path / "job"
     directory.mkdir(parents=True, exist_ok=True)
     described = asdict(spec) | {
@@ -145,6 +147,7 @@ def _submit(
         "earlier": [str(path) for path in out.earlier],
         "threads": runtime.threads,
         "micro_batch_rows": runtime.micro_batch_rows,
+        "ray_address": cluster,
     }
     files.replace(directory / "job.json", json.dumps(described, indent=1).encode())
     name = "torchrun" if runtime.launcher == "local" and runtime.processes > 1 else runtime.launcher

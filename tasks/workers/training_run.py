@@ -63,7 +63,13 @@ def run(job: dict[str, Any], *, rank: int, world: int) -> None:
     spec = TrainSpec(**job["train"])
     place = Place(output=Path(job["output"]), earlier=tuple(map(Path, job["earlier"])), rank=rank, world=world)
     packing = Packing.load(lake_path(job["packed"]))
-    loader = Loader(lake_path(job["preprocessed"]), packing, seed=spec.seed, rows_per_step=spec.rows_per_step)
+    loader = Loader(
+        lake_path(job["preprocessed"]),
+        packing,
+        seed=spec.seed,
+        rows_per_step=spec.rows_per_step,
+        ray_address=job["ray_address"],
+    )
     torch.manual_seed(spec.seed)
     bound = bind(job["policy"], loader.table.card, Path(job["assets"]), spec.attention, device)
     source = StepSource(loader=loader, bound=bound, rows_per_part=job["micro_batch_rows"], place=place)
@@ -107,18 +113,21 @@ class StepSource:
 
 
 class MetricLines:
-    """The hook that writes metrics.jsonl, a line per step, flushed. A resumed run starts it with the lines of the
-    steps before, so that this file alone tells of every step."""
+    """The hook that writes metrics.jsonl, a line per step, flushed; `cores`: how many this process kept busy. A resumed
+    run starts it with the lines of the steps before, so that this file alone tells of every step."""
 
     def __init__(self, path: Path, resumed_from: Path | None) -> None:
         earlier = _lines_before(resumed_from) if resumed_from else []
         self._stream = path.open("w")
         self._stream.writelines(json.dumps(line) + "\n" for line in earlier)
         self._stream.flush()
+        self._seen = time.perf_counter(), time.process_time()
 
     def __call__(self, _state: TrainState, record: StepRecord, timing: StepTiming) -> None:
+        (before_s, used_s), self._seen = self._seen, (time.perf_counter(), time.process_time())
+        cores = (self._seen[1] - used_s) / (self._seen[0] - before_s)
         speed = {"samples_per_s": record.num_samples / timing.total_s, "input_wait": timing.input_s / timing.total_s}
-        line = checkpoint.to_json(record) | speed | {"time": time.time()}
+        line = checkpoint.to_json(record) | speed | {"cores": cores, "time": time.time()}
         self._stream.write(json.dumps(line) + "\n")
         self._stream.flush()
 
@@ -126,7 +135,7 @@ class MetricLines:
 def _lines_before(resumed_from: Path) -> list[dict[str, Any]]:
     """Lines of the steps in a checkpoint: those that its run wrote; what it had not written, without speeds."""
     history = [json.loads(line) for line in (resumed_from / "history.jsonl").read_text().splitlines()]
-    unknown = {"samples_per_s": None, "input_wait": None, "time": time.time()}
+    unknown = {"samples_per_s": None, "input_wait": None, "cores": None, "time": time.time()}
     lines = {line["step"]: line | unknown for line in history}
     lines |= {
         line["step"]: line for line in read_lines(resumed_from.parents[1] / "metrics.jsonl") if line["step"] in lines

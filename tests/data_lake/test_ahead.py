@@ -2,10 +2,13 @@
 
 import threading
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 
 import pytest
 
-from data_lake.ahead import FEWEST, Ahead
+from data_lake.ahead import FEWEST, Ahead, Begin
 
 
 def test_values_come_in_the_order_of_keys() -> None:
@@ -66,3 +69,29 @@ def test_an_error_is_raised_where_its_value_is_due_and_no_thread_stays() -> None
             seen.append(value)  # noqa: PERF402 (what came before the error counts)
     assert seen == [0, 1, 2]
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("loader")]
+
+
+def test_another_crew_is_asked_in_order_and_left_when_its_taker_leaves() -> None:
+    asked: list[int] = []
+    left = False
+
+    @contextmanager
+    def at_once(make: Callable[[int], int]) -> Iterator[Begin[int]]:
+        nonlocal left
+
+        def begin(key: int) -> Future[int]:
+            asked.append(key)
+            made: Future[int] = Future()
+            made.set_result(make(key))
+            return made
+
+        try:
+            yield begin
+        finally:
+            left = True
+
+    values = Ahead(lambda key: key * key, lambda _: 1, crew=at_once).over(range(9))
+    assert [next(values) for _ in range(3)] == [0, 1, 4]
+    assert asked == list(range(3 + FEWEST)) and not left
+    values.close()
+    assert left

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data_lake.pixels import fresh_pixels
+from data_lake.pixels import copied_pixels, fresh_pixels
 
 MIB = 2**20
 
@@ -42,3 +42,12 @@ def test_what_threads_drop_goes_back_to_the_system() -> None:
         held.clear()
         gc.collect()
         assert rss_bytes() - before < 20 * MIB
+
+
+def test_a_copy_shares_nothing() -> None:
+    images = fresh_pixels(2, 3, 3, 3)
+    images[1] = 7
+    copy = copied_pixels(images)
+    images[0] = 9
+    assert copy[0].max() == 0 and (copy[1] == 7).all()
+    assert copied_pixels(images[:0]).shape == (0, 3, 3, 3)

@@ -1,6 +1,7 @@
 """A batch by sample ids: own pixels, numbers and words in packed order, boundaries that add up."""
 
 import pickle
+from dataclasses import fields
 from pathlib import Path
 
 import lance
@@ -117,6 +118,16 @@ def test_pickling_drops_the_handles(table: SampleTable) -> None:
             "_cached_actions": None,
     }  # fmt: skip
     check(copy.batch(0, [np.array([7, 2])], TOKENS))
+
+
+def test_a_copy_is_equal_and_shares_nothing(table: SampleTable) -> None:
+    given = table.batch(3, [np.arange(5), np.array([7])], TOKENS)
+    copy = given.copied()
+    for field in fields(Batch):
+        left, right = getattr(given, field.name), getattr(copy, field.name)
+        assert np.array_equal(left, right), field.name
+        if field.name != "step":
+            assert right.flags.writeable and not np.shares_memory(left, right)
 
 
 def test_an_image_of_another_size_is_refused(coded: CodedLake, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from tasks.registry import connect
 from tasks.runtime import Note, Progress, Summary
 from tasks.spool import last_line, read_lines
 from tasks.train import Submitted, follow, running_jobs, train
+from tests.data_lake.test_cluster import QUIET
 from tests.tasks import small_lake
 from tests.tasks.small_lake import STAGE, SmallLake
 from tests.tasks.test_launchers import LAUNCHER as SHELL
@@ -202,6 +203,36 @@ def test_two_ranks_under_torchrun_see_the_same_samples(
     for left, right in zip(history(lake, ref), history(whole_lake, whole), strict=True):
         assert left["sample_digest"] == right["sample_digest"]
         assert left["loss"] == pytest.approx(right["loss"], rel=1e-4)
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Address of a cluster that outlives the job."""
+    for name, value in QUIET.items():
+        monkeypatch.setenv(name, value)
+    command = [sys.executable, "-m", "tests.tasks.ray_cluster"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+
+
+@pytest.mark.slow
+def test_two_ranks_train_on_batches_of_a_cluster_as_on_their_own(
+    cluster: str, lake: SmallLake, undisturbed: tuple[SmallLake, CheckpointRef]
+) -> None:
+    ref = lake.train(train, processes=2, decode="ray", ray_address=cluster)
+    whole_lake, whole = undisturbed
+    for left, right in zip(history(lake, ref), history(whole_lake, whole), strict=True):
+        assert left["sample_digest"] == right["sample_digest"]
+        assert left["loss"] == pytest.approx(right["loss"], rel=1e-4)
+    log = (slot(lake) / "attempts/1/job/log.txt").read_text()
+    assert log.count("Connected to Ray cluster") == 2
+
+
+def test_a_cluster_that_is_not_named_is_asked_for_before_a_job_begins(lake: SmallLake) -> None:
+    with pytest.raises(UserError, match="LOAD-002"):
+        lake.train(train, decode="ray")
+    assert not (slot(lake) / "job.json").exists()
 
 
 @pytest.mark.slow

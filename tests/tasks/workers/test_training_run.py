@@ -1,6 +1,7 @@
 """One rank of a training run: what it reads, what its hooks write."""
 
 import json
+import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -62,6 +63,21 @@ def test_micro_batches_are_whole_rows(lake: SmallLake, bound: Bound) -> None:
     np.testing.assert_array_equal(np.concatenate([part.sample_ids for part in step.parts]), step.sample_ids)
 
 
+def test_busy_cores_are_counted_from_step_to_step(
+    bound: Bound, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, clock = fresh_state(bound.model, TRAIN), {"perf_counter": 5.0, "process_time": 1.0}
+    monkeypatch.setattr(time, "perf_counter", lambda: clock["perf_counter"])
+    monkeypatch.setattr(time, "process_time", lambda: clock["process_time"])
+    write = MetricLines(tmp_path / "metrics.jsonl", None)
+    for step, used_s in enumerate([1.0, 6.0]):
+        clock["perf_counter"] += 2
+        clock["process_time"] += used_s
+        write(state, record(step), TIMING)
+    monkeypatch.undo()
+    assert [line["cores"] for line in read_lines(tmp_path / "metrics.jsonl")] == [0.5, 3.0]
+
+
 def test_what_is_bound_fits_the_data(bound: Bound) -> None:
     assert bound.action_shape == (POLICY.action_horizon, DIM)
     assert bound.policy_json["policy"]["policy"] == "pi05"
@@ -84,6 +100,7 @@ def test_a_resumed_run_keeps_the_lines_before_and_their_speeds(bound: Bound, tmp
     lines = read_lines(tmp_path / "2" / "metrics.jsonl")
     assert [(line["step"], line["samples_per_s"]) for line in lines] == [(0, 20.0), (1, None), (2, 20.0), (3, 20.0)]
     assert [line["input_wait"] for line in lines] == [0.2, None, 0.2, 0.2]
+    assert [line["cores"] is None for line in lines] == [False, True, False, False]
     assert [line["sample_digest"] for line in lines] == ["d0", "d1", "d2", "d3"]
 
 
