@@ -13,11 +13,13 @@ T = TypeVar("T")
 FEWEST = 2  # one that is taken while the next is made
 NOTICED_S = 1e-3  # a wait shorter than this asks for nothing
 IN_FLIGHT_BYTES = 512 * 2**20
+WAITING_THREADS = 16  # at most, where threads wait for a store most of the time and need no core meanwhile
 
 
 class Ahead(Generic[T]):
     """Makes `make(key)` for keys to come. Starts with FEWEST in flight and adds one whenever its taker had to wait,
-    while all together stay within `max_bytes` (FEWEST always may).
+    while all together stay within `max_bytes` (FEWEST always may). is_far: what it reads answers late; more threads
+    than cores make values, and each wait makes them twice as many.
 
     wait_s: seconds that takers waited so far. in_flight: how many are made ahead now.
     """
@@ -27,10 +29,13 @@ class Ahead(Generic[T]):
         make: Callable[[int], T],
         num_bytes: Callable[[T], int],
         max_bytes: int = IN_FLIGHT_BYTES,
+        *,
+        is_far: bool = False,
     ) -> None:
         self.make, self.num_bytes = make, num_bytes
         self.max_bytes = max_bytes
-        self.threads = max(FEWEST, os.cpu_count() or 1)
+        self.is_far = is_far
+        self.threads = max(FEWEST, os.cpu_count() or 1, WAITING_THREADS if is_far else 0)
         self.in_flight = FEWEST
         self.wait_s = 0.0
         self._largest = 0
@@ -61,8 +66,7 @@ class Ahead(Generic[T]):
         waited = time.perf_counter() - started
         self.wait_s += waited
         self._largest = max(self._largest, self.num_bytes(value))
-        if waited > NOTICED_S and (self.in_flight + 1) * self._largest <= self.max_bytes:
-            self.in_flight += 1
-        elif self.in_flight > FEWEST and self.in_flight * self._largest > self.max_bytes:
-            self.in_flight = max(FEWEST, self.max_bytes // self._largest)
+        if waited > NOTICED_S:
+            self.in_flight += self.in_flight if self.is_far else 1
+        self.in_flight = min(self.in_flight, max(FEWEST, self.max_bytes // max(1, self._largest)))
         return value

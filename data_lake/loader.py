@@ -1,6 +1,7 @@
 """Batches of packed rows for one rank, read ahead by threads; how long training waited for them is counted."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -43,7 +44,12 @@ class Loader:
     def batches(self, first_step: int, last_step: int, rank: int = 0, world: int = 1) -> Iterator[Batch]:
         """Batches of steps [first_step, last_step), in order. Threads read ahead: as many batches as waiting asks
         for and max_bytes allows. Their errors are raised here."""
-        ahead = Ahead(lambda step: self.batch(step, rank, world), lambda batch: batch.num_bytes, self.max_bytes)
+        ahead = Ahead(
+            lambda step: self.batch(step, rank, world),
+            lambda batch: batch.num_bytes,
+            self.max_bytes,
+            is_far=not isinstance(self.table.folder, Path),
+        )
         for batch in ahead.over(range(first_step, last_step)):
             self.input_wait_s += ahead.wait_s
             ahead.wait_s = 0.0
