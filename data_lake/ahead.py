@@ -15,6 +15,7 @@ T = TypeVar("T")
 FEWEST = 2  # one that is taken while the next is made
 NOTICED_S = 1e-3  # a wait shorter than this asks for nothing
 IN_FLIGHT_BYTES = 512 * 2**20
+WAITING_THREADS = 16  # at least, where threads wait for a store most of the time and need no core meanwhile
 THREADS = "loader"  # what names of a crew's threads begin with
 
 Begin = Callable[[int], Future[T]]
@@ -25,9 +26,9 @@ Crew = Callable[[Callable[[int], T]], AbstractContextManager[Begin[T]]]
 
 
 @contextmanager
-def threads(make: Callable[[int], T]) -> Iterator[Begin[T]]:
-    """The crew of this process: a thread per core. Values under way are finished, the rest is not begun."""
-    pool = ThreadPoolExecutor(max(FEWEST, os.cpu_count() or 1), thread_name_prefix=THREADS)
+def threads(make: Callable[[int], T], least: int = FEWEST) -> Iterator[Begin[T]]:
+    """The crew of this process: a thread per core, `least` at least. Values under way are finished, the rest is not begun."""
+    pool = ThreadPoolExecutor(max(least, os.cpu_count() or 1), thread_name_prefix=THREADS)
     try:
         yield partial(pool.submit, make)
     finally:
@@ -36,7 +37,8 @@ def threads(make: Callable[[int], T]) -> Iterator[Begin[T]]:
 
 class Ahead(Generic[T]):
     """Has the crew make `make(key)` for keys to come. Starts with FEWEST in flight and adds one whenever its taker had
-    to wait, while all together stay within `max_bytes` (FEWEST always may).
+    to wait, while all together stay within `max_bytes` (FEWEST always may). is_far: what is read answers late; each
+    wait makes them twice as many.
 
     wait_s: seconds that takers waited so far. in_flight: how many are made ahead now.
     """
@@ -47,10 +49,13 @@ class Ahead(Generic[T]):
         num_bytes: Callable[[T], int],
         max_bytes: int = IN_FLIGHT_BYTES,
         crew: Crew[T] = threads,
+        *,
+        is_far: bool = False,
     ) -> None:
         self.make, self.num_bytes = make, num_bytes
         self.max_bytes = max_bytes
         self.crew = crew
+        self.is_far = is_far
         self.in_flight = FEWEST
         self.wait_s = 0.0
         self._largest = 0
@@ -77,8 +82,7 @@ class Ahead(Generic[T]):
         waited = time.perf_counter() - started
         self.wait_s += waited
         self._largest = max(self._largest, self.num_bytes(value))
-        if waited > NOTICED_S and (self.in_flight + 1) * self._largest <= self.max_bytes:
-            self.in_flight += 1
-        elif self.in_flight > FEWEST and self.in_flight * self._largest > self.max_bytes:
-            self.in_flight = max(FEWEST, self.max_bytes // self._largest)
+        if waited > NOTICED_S:
+            self.in_flight += self.in_flight if self.is_far else 1
+        self.in_flight = min(self.in_flight, max(FEWEST, self.max_bytes // max(1, self._largest)))
         return value

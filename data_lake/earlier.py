@@ -1,43 +1,62 @@
-"""Files of earlier outputs of a stage that a new one takes as they are, by name: linked where the disk can.
+"""Files of earlier outputs of a stage that a new one takes as they are, by name: linked where the disk can; on an
+object store copied inside of it, whichever machine made them.
 
 What a finished slot's record vouches for is not read again; what an unfinished attempt left is.
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from data_lake.files import link_or_copy, name_below, tree
+from upath import UPath
+
+from data_lake import objects
+from data_lake.files import LakePath, link_or_copy, name_below, tree
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Output:
-    """A folder that the stage wrote. digests: SHA-256 of its files by name, as far as a record vouches for them."""
+    """A folder that the stage wrote. digests: SHA-256 of its files by name, as far as a record vouches for them.
+    stored: where those are on an object store; `folder` is then what this machine has of them, which may be nothing."""
 
     folder: Path
     digests: dict[str, str] = field(default_factory=dict)
+    stored: UPath | None = None
 
     @classmethod
-    def of_record(cls, slot: Path, record: dict[str, Any]) -> "Output":
+    def of_record(cls, lake: LakePath, mirror: Path, record: dict[str, Any]) -> "Output":
         """Of a finished slot: the folder that its ref names."""
-        folder = slot.parents[1] / record["ref"]["uri"]
-        prefix = folder.relative_to(slot).as_posix() + "/"
+        uri = record["ref"]["uri"]
+        prefix = uri.removeprefix(f"{record['stage']}/{record['fingerprint']}/") + "/"
         files = {name.removeprefix(prefix): told["sha256"] for name, told in record["files"].items()}
-        return cls(folder=folder, digests=files)
+        return cls(folder=mirror / uri, digests=files, stored=None if isinstance(lake, Path) else lake / uri)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Bytes of what is on the store, by name: one listing."""
+        return {} if self.stored is None else objects.below(self.stored)
+
+    def is_here(self, name: str) -> bool:
+        return os.path.exists(self.folder / name)
 
 
 class Earlier:
-    """What `outputs`, the best first, hold for `out`. vouch: told (path, SHA-256) of each file that was linked."""
+    """What `outputs`, the best first, hold for `out`. vouch: told (path, SHA-256) of each file that was linked.
+
+    copy: asked with (path, object, bytes, SHA-256) to put an object of the store where `path` will be there.
+    """
 
     def __init__(
         self,
         out: Path,
         outputs: Sequence[Output] = (),
         vouch: Callable[[Path, str], None] = lambda _path, _digest: None,
+        copy: Callable[[Path, UPath, int, str], None] = lambda _path, _source, _size, _digest: None,
     ) -> None:
-        self._out, self._vouch = out, vouch
+        self._out, self._vouch, self._copy = out, vouch, copy
         self._holder: dict[str, Output] = {}
         for output in reversed(outputs):
             names = output.digests or [name_below(output.folder, path) for path in tree(output.folder)]
@@ -46,17 +65,29 @@ class Earlier:
     def read(self, name: str) -> bytes | None:
         """The content of the file `name`, None where no output has it."""
         holder = self._holder.get(name)
-        path = holder.folder / name if holder else None
-        return path.read_bytes() if path is not None and path.exists() else None
+        if holder is not None and holder.is_here(name):
+            return (holder.folder / name).read_bytes()
+        if holder is None or holder.stored is None or name not in holder.sizes:
+            return None
+        return objects.get(holder.stored / name)
 
-    def take(self, names: Iterable[str]) -> bool:
-        """Put these files into `out`, the last one last; False, and nothing is put, unless all are there."""
+    def take(self, names: Iterable[str], *, unread: Collection[str] = ()) -> bool:
+        """Put these files into `out`, the last one last; False, and nothing is put, unless all are there.
+
+        unread: those that this build does not read; where only a store has them they are copied there, and not here.
+        """
         found = [(name, self._holder.get(name)) for name in names]
-        if not all(holder is not None and os.path.exists(holder.folder / name) for name, holder in found):
+        holders = [(name, holder) for name, holder in found if holder is not None]
+        if len(holders) < len(found) or not all(held.is_here(name) or name in held.sizes for name, held in holders):
             return False
-        for name, holder in found:
-            assert holder is not None
-            linked = link_or_copy(holder.folder / name, self._out / name)
-            if linked and name in holder.digests:
-                self._vouch(self._out / name, holder.digests[name])
+        for name, holder in holders:
+            if holder.stored is not None and name in holder.sizes:
+                self._copy(self._out / name, holder.stored / name, holder.sizes[name], holder.digests[name])
+            if holder.is_here(name):
+                linked = link_or_copy(holder.folder / name, self._out / name)
+                if linked and name in holder.digests:
+                    self._vouch(self._out / name, holder.digests[name])
+            elif name not in unread:
+                assert holder.stored is not None
+                objects.download(holder.stored, {name: holder.sizes[name]}, self._out)
         return True

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
-from data_lake.ahead import IN_FLIGHT_BYTES, Ahead, threads
+from data_lake.ahead import IN_FLIGHT_BYTES, WAITING_THREADS, Ahead, threads
 from data_lake.balance import assign
 from data_lake.decode_pool import pool
 from data_lake.files import LakePath
@@ -55,8 +56,10 @@ class Loader:
         """Batches of steps [first_step, last_step), in order, the same whoever makes them. As many are made ahead
         as waiting asks for and max_bytes allows. Errors are raised here: those of reading, and those of
         `decode_pool.pool`."""
-        crew = partial(pool, self.ray_address, Batch.copied) if self.ray_address else threads
-        ahead = Ahead(partial(self.batch, rank=rank, world=world), _num_bytes, self.max_bytes, crew)
+        make, is_far = partial(self.batch, rank=rank, world=world), not isinstance(self.table.folder, Path)
+        own = partial(threads, least=WAITING_THREADS) if is_far else threads
+        crew = partial(pool, self.ray_address, Batch.copied) if self.ray_address else own
+        ahead = Ahead(make, _num_bytes, self.max_bytes, crew, is_far=is_far)
         for batch in ahead.over(range(first_step, last_step)):
             self.input_wait_s += ahead.wait_s
             ahead.wait_s = 0.0

@@ -7,7 +7,7 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -168,9 +168,10 @@ def copy(source: UPath, target: UPath) -> None:
     source.fs.cp_file(source.path, target.path)
 
 
-def upload(folder: Path, target: UPath, check: Callable[[], None]) -> None:
-    """Every file below `folder`, to the same names below `target`. check: called between some files, may raise."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+def upload(folder: Path, target: UPath, check: Callable[[], None], there: Collection[Path] = ()) -> None:
+    """Every file below `folder`, to the same names below `target`. check: called between some files, may raise.
+    there: files that `target` has already."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path not in there)
     for start in range(0, len(paths), TOGETHER):
         check()
         some = paths[start : start + TOGETHER]

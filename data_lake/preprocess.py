@@ -6,6 +6,7 @@ The functions of the model come by dotted name, so training, serving and this ag
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from data_lake.learnt import (
     statistics_json,
     summary_file,
 )
+from data_lake.objects import TOGETHER
 from data_lake.placing import Placing
 from data_lake.prepare import SAMPLES, STEPS, Workshop, block_json, description, marks_in, read_description
 from data_lake.request import HELD_OUT, TRAIN, Request, check_request
@@ -112,22 +114,24 @@ class _Build:
         """See that each block's files are there; returns how many episodes' were adopted."""
         total = sum(len(block.episodes) for block in blocks)
         distinct = {block.key: block for block in blocks}
-        missing = [block for block in distinct.values() if not self._adopted(block.key)]
-        done = adopted = total - sum(len(block.episodes) for block in blocks if block in missing)
+        with ThreadPoolExecutor(TOGETHER) as pool:  # on an object store each of them waits for a few answers
+            adopted = dict(zip(distinct, pool.map(self._adopted, distinct), strict=True))
+        missing = [block for block in distinct.values() if not adopted[block.key]]
+        done = num_adopted = total - sum(len(block.episodes) for block in blocks if block in missing)
         report(done, total)
         units = [block_json(block) for block in missing]
         finished = self.runner.run("data_lake.prepare:prepare_block", self.workshop, units)
         for block, _ in zip(missing, finished, strict=True):
             done += len(block.episodes)
             report(min(done, total), total)
-        return adopted
+        return num_adopted
 
     def _adopted(self, key: str) -> bool:
         content = self.earlier.read(description(key))
         if content is None:
             return False
-        files = [f"{table}/data/{name}" for table, name in _files(json.loads(content))]
-        return self.earlier.take([*files, description(key)])
+        steps, samples = (f"{table}/data/{name}" for table, name in _files(json.loads(content)))
+        return self.earlier.take([steps, samples, description(key)], unread=[samples])
 
     def commit_steps(self, tellings: Sequence[dict[str, Any]]) -> None:
         """steps.lance of the blocks' parts, in the order of the view."""

@@ -14,10 +14,9 @@ from typing import Any
 
 from upath import UPath
 
-from data_lake import identity
+from data_lake import identity, objects
 from data_lake.files import LakePath, name_below, put_if_absent, read_json, sha256, tree
 from data_lake.lease import Holder, Lease, acquire, newest
-from data_lake.objects import upload
 from data_lake.refs import DatasetRef, Ref, SourceRef, from_json, to_json
 from errors import UserError
 
@@ -100,6 +99,7 @@ class Attempt:
         self._lease = lease
         self._mirror = mirror
         self._known: dict[LakePath, str] = {}
+        self._copied: dict[Path, dict[str, Any]] = {}
         self.number = lease.attempt
         if not isinstance(
             slot.lake, Path
@@ -146,6 +146,14 @@ class Attempt:
         """`path` is a link to a file of this SHA-256 that a record vouches for: it need not be read again."""
         self._known[path] = digest
 
+    def copy(self, path: Path, source: UPath, size: int, digest: str) -> None:
+        """`source`, which a record vouches for, to where `path` will be in the store: no byte of it passes this
+        machine, and it need not be at `path`."""
+        lake = self._slot.lake
+        assert not isinstance(lake, Path), "a lake in a folder links"
+        objects.copy(source, lake / name_below(self._mirror, path))
+        self._copied[path] = {"size": size, "sha256": digest}
+
     def check(self) -> None:
         """Raise TakenOver when another builder has the slot now. Call it between units of work."""
         self._lease.check()
@@ -176,20 +184,18 @@ class Attempt:
         """Size and SHA-256 of every file of the result: below the ref where that lies in this slot."""
         root = self._mirror / ref.uri
         inside = root.is_relative_to(self.slot)
-        found = tree(root if inside else self.path)
+        found = {*tree(root if inside else self.path), *self._copied}
         return {
-            name_below(self.slot, path): {
-                "size": path.stat().st_size,
-                "sha256": self._known.get(path) or sha256(path, durable=True),
-            }
-            for path in found
+            name_below(self.slot, path): self._copied.get(path)
+            or {"size": path.stat().st_size, "sha256": self._known.get(path) or sha256(path, durable=True)}
+            for path in sorted(found)
         }
 
     def _upload(self, lake: UPath, vouched: Iterable[str]) -> None:
         """The attempts that hold files of the result, whole, into the store: before the record, under the lease."""
         for number in sorted({name.split("/")[1] for name in vouched} | {str(self.number)}):
             name = f"{self._slot.stage}/{self._slot.fingerprint}/attempts/{number}"
-            upload(self._mirror / name, lake / name, self.check)
+            objects.upload(self._mirror / name, lake / name, self.check, there=self._copied)
         self.check()
 
 

@@ -24,6 +24,7 @@ from errors import UserError
 COLUMN = "video_bytes"
 TABLE_BYTES = 64 * 2**20  # tables of packets kept in memory: about two million packets
 IDLE_DECODERS = 8
+OPENED = 16  # mp4s whose tables are read at once
 SHARES = 4  # parts per thread, so that threads end together
 
 Put = Callable[[int, np.ndarray], None]
@@ -121,6 +122,7 @@ class VideoReader:
         Reads no pictures. Raises UserError DECODE-001 … -004."""
         runs = []
         order = np.lexsort((seconds_M, rows_M))
+        self._look_up(np.unique(rows_M).tolist())
         for members in np.split(order, np.flatnonzero(np.diff(rows_M[order])) + 1) if len(order) else []:
             row = int(rows_M[members[0]])
             packets = self._packets(row)
@@ -138,6 +140,15 @@ class VideoReader:
                 wanted = tuple(zip(members[group].tolist(), at[group].tolist(), strict=True))
                 runs.append(_run(row, packets, int(begins[group[0]]), int(at[group].max()), wanted))
         return runs
+
+    def _look_up(self, rows: Sequence[int]) -> None:
+        """Read the tables of packets of several mp4s side by side: on an object store each waits for some answers."""
+        with self._lock:
+            unknown = [row for row in rows if row not in self._known]
+        if len(unknown) > 1:
+            with ThreadPoolExecutor(min(len(unknown), OPENED), thread_name_prefix="look-up") as pool:
+                for _ in pool.map(self._packets, unknown):
+                    pass
 
     def _packets(self, row: int) -> Packets:
         """The table of packets of the mp4 in this row, kept while there is room; the file is closed again."""

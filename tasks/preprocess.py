@@ -5,6 +5,7 @@ from dataclasses import asdict
 from data_lake.earlier import Earlier, Output
 from data_lake.held_out import write_recordings
 from data_lake.integrity import ensure_intact
+from data_lake.mirror import mirror_of
 from data_lake.preprocess import Preprocessed, preprocess_view
 from data_lake.refs import DatasetRef, PreprocessedRef
 from data_lake.request import ModelFunctions, Request
@@ -52,7 +53,7 @@ def preprocess(spec: PreprocessStage, dataset: DatasetRef, *, out: Attempt, runt
         out.check()
         runtime.report(Progress(done=done, total=total, unit="episodes"))
 
-    made = preprocess_view(view, root, request, out.path, runner=runner, earlier=_earlier(out), report=report)
+    made = preprocess_view(view, root, request, out.path, runner=runner, earlier=_earlier(out, runtime), report=report)
     write_recordings(runtime.path(dataset.uri), spec.preprocess.heldout_episodes, out.path)
     runtime.report(_summary(made))
     return PreprocessedRef(
@@ -64,10 +65,12 @@ def preprocess(spec: PreprocessStage, dataset: DatasetRef, *, out: Attempt, runt
     )
 
 
-def _earlier(out: Attempt) -> Earlier:
+def _earlier(out: Attempt, runtime: Runtime) -> Earlier:
     """What attempts at this slot left, then what finished slots hold, the newest first."""
-    finished = [Output.of_record(out.slot.with_name(record["fingerprint"]), record) for record in out.siblings]
-    return Earlier(out.path, [*(Output(folder=path) for path in out.earlier), *finished], vouch=out.vouch)
+    mirror = mirror_of(runtime.lake, runtime.home)
+    finished = [Output.of_record(runtime.lake, mirror, record) for record in out.siblings]
+    left = [Output(folder=path) for path in out.earlier]
+    return Earlier(out.path, [*left, *finished], vouch=out.vouch, copy=out.copy)
 
 
 def _summary(made: Preprocessed) -> Summary:

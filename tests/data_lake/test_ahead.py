@@ -1,14 +1,16 @@
 """Reading ahead: in order, as much as waiting asks for, never more than the bytes allow."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
-from data_lake.ahead import FEWEST, Ahead, Begin
+from data_lake.ahead import FEWEST, WAITING_THREADS, Ahead, Begin, threads
 
 
 def test_values_come_in_the_order_of_keys() -> None:
@@ -47,6 +49,28 @@ def test_never_more_in_flight_than_the_bytes_allow() -> None:
         with lock:
             taken += 1
     assert FEWEST <= most <= 5  # the one that is being handed over counts once more
+
+
+def test_what_is_far_is_soon_waited_for_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2, 4 and 8 in flight after two waits, whatever the cores; the bytes still bound it."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    lock, now, most = threading.Lock(), 0, 0
+
+    def make(key: int) -> int:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.05)
+        with lock:
+            now -= 1
+        return key
+
+    ahead = Ahead(make, lambda _: 10, 1000, partial(threads, least=WAITING_THREADS), is_far=True)
+    assert list(ahead.over(range(14))) == list(range(14))
+    assert ahead.in_flight >= 8 and 8 <= most <= WAITING_THREADS
+    bound = Ahead(make, lambda _: 10, 60, partial(threads, least=WAITING_THREADS), is_far=True)
+    assert list(bound.over(range(20))) == list(range(20)) and bound.in_flight == 6
 
 
 def test_larger_values_make_it_fewer() -> None:

@@ -1,9 +1,12 @@
 """What earlier outputs hold is taken whole or not at all, linked, and vouched for only as a record did."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from upath import UPath
 
+from data_lake import objects
 from data_lake.earlier import Earlier, Output
 
 
@@ -40,8 +43,34 @@ def test_all_or_nothing(outputs: list[Output], tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_finished_slot_gives_the_folder_of_its_ref(tmp_path: Path) -> None:
-    slot = tmp_path / "lake/preprocess/f"
+def test_a_finished_slot_gives_the_folder_of_its_ref(bucket: UPath, tmp_path: Path) -> None:
     files = {"attempts/2/card.json": {"size": 1, "sha256": "S"}}
-    output = Output.of_record(slot, {"ref": {"uri": "preprocess/f/attempts/2"}, "files": files})
-    assert output == Output(folder=slot / "attempts/2", digests={"card.json": "S"})
+    record = {
+        "stage": "preprocess",
+        "fingerprint": "f",
+        "ref": {"uri": "preprocess/f/attempts/2"},
+        "files": files,
+    }
+    here = Output.of_record(tmp_path, tmp_path, record)
+    assert here == Output(folder=tmp_path / "preprocess/f/attempts/2", digests={"card.json": "S"}) and not here.sizes
+    there = Output.of_record(bucket, tmp_path, record)
+    assert there == replace(here, stored=bucket / "preprocess/f/attempts/2")
+
+
+def test_what_only_the_store_has_is_copied_there_and_fetched_if_it_is_read(bucket: UPath, tmp_path: Path) -> None:
+    """`c` is here, too, and is linked; `b` is not read. What a record names and the store lost is not taken."""
+    stored = bucket / "old"
+    for name in ("a", "sub/b", "c"):
+        objects.put(stored / name, name.encode())
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/c").write_bytes(b"c")
+    copied: list[tuple[Path, UPath, int, str]] = []
+    out, digests = tmp_path / "out", {name: name.upper() for name in ("a", "sub/b", "c", "lost")}
+    output = Output(folder=tmp_path / "here", digests=digests, stored=stored)
+    earlier = Earlier(out, [output], copy=lambda *told: copied.append(told))
+    assert earlier.read("a") == b"a" and earlier.read("lost") is None
+    assert not earlier.take(["a", "lost"]) and not copied
+    assert earlier.take(["sub/b", "c", "a"], unread=["sub/b"])
+    assert copied == [(out / name, stored / name, len(name), name.upper()) for name in ("sub/b", "c", "a")]
+    assert sorted(path.name for path in out.rglob("*") if path.is_file()) == ["a", "c"]
+    assert (out / "a").read_bytes() == b"a" and (out / "c").samefile(tmp_path / "here/c")

@@ -3,13 +3,16 @@
 import multiprocessing
 import os
 import pickle
+import threading
 from concurrent.futures import ProcessPoolExecutor
+from io import BufferedIOBase
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from data_lake import video_reader
+from data_lake.packets import Packets, index_packets
 from data_lake.video_reader import VideoReader
 from errors import UserError
 from tests.data_lake.lake_fixture import coded_image, mp4, write_videos
@@ -94,6 +97,18 @@ def test_tables_of_packets_are_bounded(reader: VideoReader, monkeypatch: pytest.
     for _ in range(2):
         assert codes(fresh, list(range(NUM_FILES)), [7] * NUM_FILES) == [(n, 7) for n in range(NUM_FILES)]
         assert len(fresh._known) <= 2
+
+
+def test_tables_of_several_files_are_read_side_by_side(reader: VideoReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(NUM_FILES)
+
+    def met(file: BufferedIOBase, where: str) -> Packets:
+        together.wait(timeout=30)
+        return index_packets(file, where)
+
+    monkeypatch.setattr(video_reader, "index_packets", met)
+    fresh = VideoReader(reader.uri, reader.version, threads=1)
+    assert codes(fresh, list(range(NUM_FILES)), [7] * NUM_FILES) == [(n, 7) for n in range(NUM_FILES)]
 
 
 def test_pickled_it_begins_anew_elsewhere(reader: VideoReader) -> None:

@@ -4,11 +4,16 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import lance
 import numpy as np
 import pytest
+from upath import UPath
 
+from data_lake import objects
+from data_lake.files import read_bytes, tree
+from data_lake.mirror import mirror_of
 from data_lake.refs import DatasetRef, PreprocessedRef
 from data_lake.specs import PreprocessSpec
 from data_lake.store import damaged, revoke
@@ -111,6 +116,33 @@ def test_what_is_appended_alone_is_prepared(
     assert (alone / "card.json").read_bytes() == (folders[1] / "card.json").read_bytes()
     for table in ("samples.lance", "steps.lance"):
         assert lance.dataset(str(alone / table)).to_table() == lance.dataset(str(folders[1] / table)).to_table()
+
+
+def test_on_an_object_store_what_another_machine_prepared_is_adopted(
+    runtime: Runtime, dataset: DatasetRef, bucket: UPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pictures are copied inside the store and never come here, not even when the build dies once and goes on."""
+    monkeypatch.setattr("data_lake.blocks.MAX_EPISODES", 1)
+    spec, fewer = spec_of(heldout_episodes=()), grown(runtime, dataset, 6)
+    alone = build(STAGE, spec, dataset, runtime=runtime).ref
+    for name in ("datasets", "ingest"):
+        objects.upload(runtime.lake / name, bucket / name, lambda: None)
+    here, there = (replace(runtime, lake=bucket, home=tmp_path / name) for name in ("here", "there"))
+    first = build(STAGE, spec, fewer, runtime=here)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("data_lake.preprocess.make_card", Mock(side_effect=KeyboardInterrupt))
+        build(STAGE, spec, dataset, runtime=there)
+    second = build(STAGE, spec, dataset, runtime=there)
+    assert "7 episodes as prepared earlier" in second.record["summary"]["line"], "one by the build that died"
+    assert second.ref == replace(alone, uri=f"preprocess/{alone.fingerprint}/attempts/2")
+    assert damaged(bucket, first.record) == damaged(bucket, second.record) == []
+    for table in ("samples.lance", "steps.lance"):
+        found = lance.dataset(str(bucket / second.ref.uri / table)).to_table()
+        assert found == lance.dataset(str(runtime.path(alone.uri) / table)).to_table()
+    assert read_bytes(bucket / second.ref.uri / "card.json") == read_bytes(runtime.path(alone.uri) / "card.json")
+    pictures = [name for name in second.record["files"] if "samples.lance/data" in name]
+    fetched = list(tree(mirror_of(bucket, there.home) / second.ref.uri / "samples.lance/data"))
+    assert (len(pictures), len(fetched)) == (14, 8), "of each block a file of places, and the seventh's pictures"
 
 
 def test_a_slot_that_was_revoked_is_built_from_nothing(
