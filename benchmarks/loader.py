@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks.loader_costs import cores_for_gpus, emptied, rss_mib
 from benchmarks.loader_pool import ray_pool
+from benchmarks.loader_remote import remote_share
 from benchmarks.loader_sets import Sets, large_set, small_set, without_cameras
 from benchmarks.loader_tiers import CachedTier, data_wait
 from benchmarks.peer import MAKE_IT, Peer, peers_python
@@ -52,16 +53,17 @@ def main(lake: Path, home: Path) -> dict[str, Any]:
         }
         crews = ray_pool(small, place / "pool")
         cores = cores_for_gpus(place)
+        far, far_shown, far_runs = remote_share(small)
         large = large_set(place, LARGE_BYTES)
         order = np.random.default_rng(1).permutation(large.version.manifest.num_frames)[:LARGE_READ]
         fewer = {"lerobot": (0,), "lancedb": (0,)}
         with emptied(large.files):
             runs["large"] = _video(large, python, order, place, fewer, rounds=2)
-    targets = _targets(runs, states, cached, growth, waits["decoded"]["share"])
+    targets = [*_targets(runs, states, cached, growth, waits["decoded"]["share"]), far]
     samples = {**runs, "state_only": states, "cached": cached}
     shown = {name: _shown(run) for name, run in samples.items()}
-    shown |= {"training": waits, "ray_pool": crews, "eight_gpus": cores}
-    return result("loader", targets, shown, samples, PACKAGES)
+    shown |= {"training": waits, "ray_pool": crews, "eight_gpus": cores, "object_store": far_shown}
+    return result("loader", targets, shown, samples | {"object_store": far_runs}, PACKAGES)
 
 
 Samples = dict[str, list[dict[str, Any]]]

@@ -29,7 +29,7 @@ from tasks.pack import token_count
 from tasks.preprocess import FUNCTIONS
 from tasks.waiting import waited
 
-Tier = Literal["decoded", "video"]
+Tier = Literal["decoded", "jpeg", "video"]
 TRAINED_STEPS, ROWS_PER_STEP = 24, 4
 
 

@@ -80,8 +80,8 @@ class _Forwarder:
         try:
             while await self._forward(client, requests):
                 pass
-        except ConnectionError:
-            pass  # the client went away, as clients do
+        except (ConnectionError, asyncio.CancelledError):
+            pass  # the client went away, as clients do, or all of this ends
         finally:
             back.cancel()
             requests.close()

@@ -27,7 +27,8 @@ Crew = Callable[[Callable[[int], T]], AbstractContextManager[Begin[T]]]
 
 @contextmanager
 def threads(make: Callable[[int], T], least: int = FEWEST) -> Iterator[Begin[T]]:
-    """The crew of this process: a thread per core, `least` at least. Values under way are finished, the rest is not begun."""
+    """The crew of this process: a thread per core, `least` at least. Values under way are finished, the rest is not
+    begun."""
     pool = ThreadPoolExecutor(max(least, os.cpu_count() or 1), thread_name_prefix=THREADS)
     try:
         yield partial(pool.submit, make)
