@@ -31,8 +31,6 @@ UNIT_PARTS = 32
 UNIT_SOURCE_BYTES = 64 << 20
 """Of the files of a unit's parts, unless one part alone has more."""
 
-NO_ROWS = pa.table({})
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
@@ -151,10 +149,10 @@ def _opened(reading: Reading) -> Source:
 def _sent(first: int, examined: Examined, fps: float) -> _Sent:
     """Without what was needed to examine it: as small as may be."""
     episode, rows = examined.episode, examined.rows
-    kept = NO_ROWS if episode.rows is not None else None
+    columns = None if episode.rows is None else episode.rows.schema.remove_metadata().empty_table()
     light = replace(
         examined,
-        episode=replace(episode, rows=kept, views={}, statistics={}),
+        episode=replace(episode, rows=columns, views={}, statistics={}),
         rows=None,
         videos={camera: (span, _without_packets(index)) for camera, (span, index) in examined.videos.items()},
         pictures={},

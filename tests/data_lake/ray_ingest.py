@@ -1,6 +1,7 @@
-"""What test_cluster runs of ingest in a process of its own: prints one line of JSON.
+"""What test_cluster runs of ingest in processes of their own: each prints its numbers as lines of JSON.
 
-`python -m tests.data_lake.ray_ingest elastic FOLDER`. Units are of two parts, shelves of one video.
+`python -m tests.data_lake.ray_ingest elastic FOLDER` rules a cluster, and begins drivers that ingest there. Units are of
+two parts, shelves of one video.
 """
 
 import json
@@ -8,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,85 +26,99 @@ from tests.data_lake.test_review import said
 
 LENGTHS = (5, 6, 7, 8) * 8
 BAD = 9
+MIDDLE = 8
 WORKERS = 4
 examine_afar.UNIT_PARTS, shelf_afar.SHELF_BYTES = 2, 1
 
 
 def elastic(folder: str) -> dict[str, Any]:
-    """A cluster without CPUs gets two nodes once the ingest waits, loses one in the middle, and gets another."""
+    """A cluster without CPUs gets two nodes once an ingest waits, loses one in the middle, and gets another; then an
+    ingest is killed in the middle."""
     root = Path(folder)
     source = write_v2(root / "source", LENGTHS)
     change_rows(source / f"data/chunk-000/episode_{BAD:06d}.parquet", action=[[0.0, float("nan")]] * LENGTHS[BAD])
-    ingest(source, root / "native", label="cart")
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **STORE})
-    nodes: list[Any] = []
-    grows = threading.Thread(target=lambda: (time.sleep(2), nodes.extend(_node(cluster) for _ in range(2))))
-    grows.start()
-
-    def at(number: int, *_: Any) -> None:
-        if number == 8:
-            grows.join()
-            cluster.remove_node(nodes[0], allow_graceful=False)
-            nodes.append(_node(cluster))
-
-    begun = _counted()
-    ingest(source, root / "ray", label="cart", runner=_runner(cluster.address), on_progress=at)
-    command = [sys.executable, "-m", "tests.data_lake.ray_ingest", "driver", folder, str(cluster.address)]
-    killed = subprocess.run(command, cwd=ROOT, timeout=240, check=False).returncode
-    ingest(source, root / "again", label="cart", runner=_runner(cluster.address))
+    with _driver(folder, "elastic", cluster) as ingesting:
+        time.sleep(5)
+        waits = ingesting.poll() is None
+        nodes = [_node(cluster) for _ in range(2)]
+        _wait(ingesting)
+        cluster.remove_node(nodes[0], allow_graceful=False)
+        _node(cluster)
+        *_, told = _lines(ingesting)
+    with _driver(folder, "killed", cluster) as killed:
+        _wait(killed)
+        killed.send_signal(signal.SIGKILL)
+    with _driver(folder, "killed", cluster) as again:
+        _lines(again)
     cluster.shutdown()
-    native = _all(root / "native")
+    ingest(source, root / "native", label="cart")
+    seen = {name: (content(root / name), said(root / name)) for name in ("native", "elastic", "killed")}
     return {
-        "units": len(begun),
-        "most_in_flight": max(begun),
-        "same": _all(root / "ray") == native,
-        "killed": killed == -signal.SIGKILL,
-        "same_after_kill": _all(root / "again") == native,
-        "counts": [len(native[1]["episodes"]), len(native[1]["quarantine"])],
+        **json.loads(told),
+        "waits": waits,
+        "was_killed": killed.returncode == -signal.SIGKILL,
+        "same": [seen[name] == seen["native"] for name in ("elastic", "killed")],
+        "counts": [len(seen["native"][1][name]) for name in ("episodes", "quarantine")],
     }
 
 
-def driver(folder: str, address: str) -> dict[str, Any]:
-    """Kills itself in the middle."""
+def driver(folder: str, name: str, address: str) -> dict[str, Any]:
+    """Prints the number of each episode, and goes on from the middle when the process that rules has seen it."""
 
     def at(number: int, *_: Any) -> None:
-        if number == 20:
-            os.kill(os.getpid(), signal.SIGKILL)
+        print(number, flush=True)
+        if number == MIDDLE:
+            time.sleep(3)
 
-    root = Path(folder)
-    ingest(root / "source", root / "again", label="cart", runner=_runner(address), on_progress=at)
-    return {}
+    root, begun = Path(folder), _counted()
+    runner = Runner(name=RAY, workers=WORKERS, address=address)
+    ingest(root / "source", root / name, label="cart", runner=runner, on_progress=at)
+    return {"units": len(begun), "most_in_flight": max(begun)}
+
+
+def _driver(folder: str, name: str, cluster: Cluster) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.data_lake.ray_ingest", "driver", folder, name, str(cluster.address)]
+    return subprocess.Popen(command, cwd=ROOT, env=dict(os.environ), stdout=subprocess.PIPE, text=True)
+
+
+def _wait(ingesting: subprocess.Popen[str]) -> None:
+    """Until it is in the middle."""
+    assert ingesting.stdout is not None
+    for line in ingesting.stdout:
+        if line.strip() == str(MIDDLE):
+            return
+    raise AssertionError("it ended before")
+
+
+def _lines(ingesting: subprocess.Popen[str]) -> list[str]:
+    assert ingesting.stdout is not None
+    found = ingesting.stdout.read().splitlines()
+    assert ingesting.wait() == 0
+    return found
 
 
 def _node(cluster: Cluster) -> Any:
     return cluster.add_node(num_cpus=1, memory=2 << 30, **STORE)
 
 
-def _runner(address: Any) -> Runner:
-    return Runner(name=RAY, workers=WORKERS, address=str(address))
-
-
 def _counted() -> list[int]:
-    """Of each unit of examination when it begins, how many have begun and not been given out whole, itself included."""
+    """Of each unit of examination when it begins, how many have begun and not been given out, itself included."""
     begun: list[int] = []
-    given: list[int] = []
+    given: set[int] = set()
     units_of, received = examine_afar.units_of, examine_afar._received
 
     def units(*arguments: Any) -> Any:
         for unit in units_of(*arguments):
-            begun.append(len(begun) + 1 - max(0, len(set(given)) - 1))
+            begun.append(len(begun) + 1 - len(given))
             yield unit
 
     def noted(sent: Any, before: int) -> Any:
-        given.append(sent.first)
+        given.add(sent.first)
         return received(sent, before)
 
     examine_afar.units_of, examine_afar._received = units, noted
     return begun
-
-
-def _all(root: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    return content(root), said(root)
 
 
 if __name__ == "__main__":
