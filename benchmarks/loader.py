@@ -50,7 +50,7 @@ def main(lake: Path, home: Path) -> dict[str, Any]:
             "decoded": data_wait(small, place / "decoded", "decoded"),
             "video": data_wait(small, place / "video", "video"),
         }
-        crews = ray_pool(small, place / "pool")
+        pooled = ray_pool(small, place / "pool")
         cores = cores_for_gpus(place)
         large = large_set(place, LARGE_BYTES)
         order = np.random.default_rng(1).permutation(large.version.manifest.num_frames)[:LARGE_READ]
@@ -60,7 +60,7 @@ def main(lake: Path, home: Path) -> dict[str, Any]:
     targets = _targets(runs, states, cached, growth, waits["decoded"]["share"])
     samples = {**runs, "state_only": states, "cached": cached}
     shown = {name: _shown(run) for name, run in samples.items()}
-    shown |= {"training": waits, "ray_pool": crews, "eight_gpus": cores}
+    shown |= {"training": waits, "ray_pool": pooled, "eight_gpus": cores}
     return result("loader", targets, shown, samples, PACKAGES)
 
 

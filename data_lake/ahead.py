@@ -1,4 +1,4 @@
-"""Values made ahead of who takes them, in order, by a crew: as many as waiting asks for and a byte bound allows."""
+"""Values made ahead of who takes them, in order: as many as waiting asks for and a byte bound allows."""
 
 import os
 import time
@@ -15,18 +15,18 @@ T = TypeVar("T")
 FEWEST = 2  # one that is taken while the next is made
 NOTICED_S = 1e-3  # a wait shorter than this asks for nothing
 IN_FLIGHT_BYTES = 512 * 2**20
-THREADS = "loader"  # what names of a crew's threads begin with
+THREADS = "loader"  # what names of the threads here begin with
 
 Begin = Callable[[int], Future[T]]
 """Has the value of a key made; called in one thread, in the order of keys."""
 
-Crew = Callable[[Callable[[int], T]], AbstractContextManager[Begin[T]]]
+Makers = Callable[[Callable[[int], T]], AbstractContextManager[Begin[T]]]
 """Who makes values by the function given, from entering until leaving, which ends what is under way."""
 
 
 @contextmanager
 def threads(make: Callable[[int], T]) -> Iterator[Begin[T]]:
-    """The crew of this process: a thread per core. Values under way are finished, the rest is not begun."""
+    """Makers in this process: a thread per core. Values under way are finished, the rest is not begun."""
     pool = ThreadPoolExecutor(max(FEWEST, os.cpu_count() or 1), thread_name_prefix=THREADS)
     try:
         yield partial(pool.submit, make)
@@ -35,7 +35,7 @@ def threads(make: Callable[[int], T]) -> Iterator[Begin[T]]:
 
 
 class Ahead(Generic[T]):
-    """Has the crew make `make(key)` for keys to come. Starts with FEWEST in flight and adds one whenever its taker had
+    """Has `makers` make `make(key)` for keys to come. Starts with FEWEST in flight and adds one whenever its taker had
     to wait, while all together stay within `max_bytes` (FEWEST always may).
 
     wait_s: seconds that takers waited so far. in_flight: how many are made ahead now.
@@ -46,19 +46,19 @@ class Ahead(Generic[T]):
         make: Callable[[int], T],
         num_bytes: Callable[[T], int],
         max_bytes: int = IN_FLIGHT_BYTES,
-        crew: Crew[T] = threads,
+        makers: Makers[T] = threads,
     ) -> None:
         self.make, self.num_bytes = make, num_bytes
         self.max_bytes = max_bytes
-        self.crew = crew
+        self.makers = makers
         self.in_flight = FEWEST
         self.wait_s = 0.0
         self._largest = 0
 
     def over(self, keys: Iterable[int]) -> Iterator[T]:
-        """One value per key, in order. An error of the crew is raised here, where its value is due."""
+        """One value per key, in order. An error of making one is raised here, where its value is due."""
         left, ahead = iter(keys), deque[Future[T]]()
-        with self.crew(self.make) as begin:
+        with self.makers(self.make) as begin:
             while True:
                 self._submit(begin, ahead, left)
                 if not ahead:

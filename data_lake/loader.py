@@ -55,8 +55,8 @@ class Loader:
         """Batches of steps [first_step, last_step), in order, the same whoever makes them. As many are made ahead
         as waiting asks for and max_bytes allows. Errors are raised here: those of reading, and those of
         `decode_pool.pool`."""
-        crew = partial(pool, self.ray_address, Batch.copied) if self.ray_address else threads
-        ahead = Ahead(partial(self.batch, rank=rank, world=world), _num_bytes, self.max_bytes, crew)
+        makers = partial(pool, self.ray_address, Batch.copied) if self.ray_address else threads
+        ahead = Ahead(partial(self.batch, rank=rank, world=world), _num_bytes, self.max_bytes, makers)
         for batch in ahead.over(range(first_step, last_step)):
             self.input_wait_s += ahead.wait_s
             ahead.wait_s = 0.0
