@@ -24,12 +24,12 @@ from data_lake.pack import pack_samples
 from data_lake.packing import TokenCount
 from data_lake.samples import SampleTable
 
-ROUNDS, WARM, STEPS, SAMPLES, IMAGE_SIZE = 5, 6, 30, 32, 224
+ROUNDS, WARM, STEPS, SAMPLES, IMAGE_SIZE = 3, 6, 20, 32, 224
 IN_FLIGHT = 64 << 20  # a quarter of the store of a cluster that begins here
 
 
 def ray_pool(sets: Sets, folder: Path) -> dict[str, Any]:
-    """Batches a second by either crew, interleaved, of SAMPLES samples each; store: bytes a second of arrays that cost
+    """Batches a second made by either, interleaved, of SAMPLES samples each; store: bytes a second of arrays that cost
     nothing to make, into Ray's memory and out of it. In a process of its own: Ray joins one cluster per process."""
     prepare(sets, folder, IMAGE_SIZE, "video")
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as alone:
@@ -41,18 +41,18 @@ def _measured(folder: Path) -> dict[str, Any]:
         import ray
 
         address = ray.get_runtime_context().gcs_address
-        crews = {"threads": _loader(folder, ""), "ray_pool": _loader(folder, address)}
-        (digest,) = {_digest(loader) for loader in crews.values()}
-        rates: dict[str, list[float]] = {name: [] for name in (*crews, "store")}
-        size = crews["threads"].batch(0).num_bytes
+        loaders = {"threads": _loader(folder, ""), "ray_pool": _loader(folder, address)}
+        (digest,) = {_digest(loader) for loader in loaders.values()}
+        rates: dict[str, list[float]] = {name: [] for name in (*loaders, "store")}
+        size = loaders["threads"].batch(0).num_bytes
         for _ in range(ROUNDS):
-            for name, loader in crews.items():
+            for name, loader in loaders.items():
                 rates[name].append(_per_s(loader.batches(0, WARM + STEPS)))
             copied = Ahead(partial(_ready, size), len, IN_FLIGHT, partial(pool, address, np.copy))
             rates["store"].append(size * _per_s(copied.over(range(WARM + STEPS))))
     pairs = zip(rates["ray_pool"], rates["threads"], strict=True)
     return {
-        "batches_per_s": {name: spread(rates[name]) for name in crews},
+        "batches_per_s": {name: spread(rates[name]) for name in loaders},
         "ray_pool_over_threads": statistics.median(ours / theirs for ours, theirs in pairs),
         "store_bytes_per_s": spread(rates["store"]),
         "batch_bytes": size,

@@ -1,7 +1,7 @@
-"""Values made ahead by a Ray cluster: the crew for a machine whose own cores are too few.
+"""Values made ahead by a Ray cluster: `ahead`'s makers for a machine whose own cores are too few.
 
 Tasks, not actors: Ray places each where a core is free, tells an autoscaler what is asked for, and makes a value again
-whose node died, before or after it was fetched. What the function holds open stays open in a worker all the same.
+whose node died over it or before it was fetched. What the function holds open stays open in a worker all the same.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ def cluster_for(decode: str, ray_address: str) -> str:
 
 @contextmanager
 def pool(address: str, copied: Callable[[T], T], make: Callable[[int], T]) -> Iterator[Begin[T]]:
-    """The crew of the cluster at `address` (HOST:PORT); leaving it cancels what is under way.
+    """Makers in the cluster at `address` (HOST:PORT); leaving it cancels what is under way.
 
     make: picklable, what it opens dropped; goes to the cluster once, and workers of a node share its arrays. Values are
     fetched as soon as they are made, by threads, which take them out of Ray's memory with `copied`: once a process has

@@ -126,9 +126,9 @@ def bounded(root: Path, address: str) -> dict:
     hold none of them."""
     folder = root / "begun"
     folder.mkdir()
-    crew = partial(pool, address, np.copy)
+    makers = partial(pool, address, np.copy)
     most, right = 0, True
-    ahead = Ahead(partial(begun, str(folder), 8 * MIB), lambda value: value.nbytes, 32 * MIB, crew)
+    ahead = Ahead(partial(begun, str(folder), 8 * MIB), lambda value: value.nbytes, 32 * MIB, makers)
     for taken, value in enumerate(ahead.over(range(30))):
         most = max(most, len(list(folder.iterdir())) - taken)
         right = right and bool((value == taken).all())
@@ -154,15 +154,15 @@ def closed(root: Path, address: str) -> dict:
     folder = root / "stuck"
     folder.mkdir()
     filling = partial(begun, str(root), 8 * MIB)
-    held = list(Ahead(filling, lambda _: 1, crew=partial(pool, address, np.copy)).over(range(100, 104)))
-    reading = Ahead(partial(stuck, str(folder)), lambda _: 1, crew=partial(pool, address, int)).over(range(99))
+    held = list(Ahead(filling, lambda _: 1, makers=partial(pool, address, np.copy)).over(range(100, 104)))
+    reading = Ahead(partial(stuck, str(folder)), lambda _: 1, makers=partial(pool, address, int)).over(range(99))
     next(reading)
     while len(list(folder.iterdir())) < 3:  # 0 is taken, 1 and 2 have the cores
         time.sleep(0.05)
     started = time.monotonic()
     reading.close()
     closed_s = time.monotonic() - started
-    again = [int(v[0]) for v in Ahead(filling, lambda _: 1, crew=partial(pool, address, np.copy)).over(range(15))]
+    again = [int(v[0]) for v in Ahead(filling, lambda _: 1, makers=partial(pool, address, np.copy)).over(range(15))]
     free_s = time.monotonic() - started
     kept = [int(value.mean()) for value in held]
     threads = [thread.name for thread in threading.enumerate() if thread.name.startswith(THREADS)]

@@ -95,7 +95,7 @@ def test_an_error_is_raised_where_its_value_is_due_and_no_thread_stays() -> None
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("loader")]
 
 
-def test_another_crew_is_asked_in_order_and_left_when_its_taker_leaves() -> None:
+def test_another_maker_is_asked_in_order_and_left_when_its_taker_leaves() -> None:
     asked: list[int] = []
     left = False
 
@@ -114,7 +114,7 @@ def test_another_crew_is_asked_in_order_and_left_when_its_taker_leaves() -> None
         finally:
             left = True
 
-    values = Ahead(lambda key: key * key, lambda _: 1, crew=at_once).over(range(9))
+    values = Ahead(lambda key: key * key, lambda _: 1, makers=at_once).over(range(9))
     assert [next(values) for _ in range(3)] == [0, 1, 4]
     assert asked == list(range(3 + FEWEST)) and not left
     values.close()
