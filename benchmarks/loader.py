@@ -62,13 +62,8 @@ def main(lake: Path, home: Path) -> dict[str, Any]:
     targets = [*_targets(runs, states, cached, growth, waits["decoded"]["share"]), far]
     samples = {**runs, "state_only": states, "cached": cached}
     shown = {name: _shown(run) for name, run in samples.items()}
-<<<<<<< HEAD
-    shown |= {"training": waits, "ray_pool": crews, "eight_gpus": cores, "object_store": far_shown}
+    shown |= {"training": waits, "ray_pool": pooled, "eight_gpus": cores, "object_store": far_shown}
     return result("loader", targets, shown, samples | {"object_store": far_runs}, PACKAGES)
-=======
-    shown |= {"training": waits, "ray_pool": pooled, "eight_gpus": cores}
-    return result("loader", targets, shown, samples, PACKAGES)
->>>>>>> w-pool
 
 
 Samples = dict[str, list[dict[str, Any]]]

@@ -15,12 +15,8 @@ T = TypeVar("T")
 FEWEST = 2  # one that is taken while the next is made
 NOTICED_S = 1e-3  # a wait shorter than this asks for nothing
 IN_FLIGHT_BYTES = 512 * 2**20
-<<<<<<< HEAD
 WAITING_THREADS = 16  # at least, where threads wait for a store most of the time and need no core meanwhile
-THREADS = "loader"  # what names of a crew's threads begin with
-=======
 THREADS = "loader"  # what names of the threads here begin with
->>>>>>> w-pool
 
 Begin = Callable[[int], Future[T]]
 """Has the value of a key made; called in one thread, in the order of keys."""
@@ -30,16 +26,10 @@ Makers = Callable[[Callable[[int], T]], AbstractContextManager[Begin[T]]]
 
 
 @contextmanager
-<<<<<<< HEAD
 def threads(make: Callable[[int], T], least: int = FEWEST) -> Iterator[Begin[T]]:
-    """The crew of this process: a thread per core, `least` at least. Values under way are finished, the rest is not
+    """Makers in this process: a thread per core, `least` at least. Values under way are finished, the rest is not
     begun."""
     pool = ThreadPoolExecutor(max(least, os.cpu_count() or 1), thread_name_prefix=THREADS)
-=======
-def threads(make: Callable[[int], T]) -> Iterator[Begin[T]]:
-    """Makers in this process: a thread per core. Values under way are finished, the rest is not begun."""
-    pool = ThreadPoolExecutor(max(FEWEST, os.cpu_count() or 1), thread_name_prefix=THREADS)
->>>>>>> w-pool
     try:
         yield partial(pool.submit, make)
     finally:
@@ -47,14 +37,9 @@ def threads(make: Callable[[int], T]) -> Iterator[Begin[T]]:
 
 
 class Ahead(Generic[T]):
-<<<<<<< HEAD
-    """Has the crew make `make(key)` for keys to come. Starts with FEWEST in flight and adds one whenever its taker had
+    """Has `makers` make `make(key)` for keys to come. Starts with FEWEST in flight and adds one whenever its taker had
     to wait, while all together stay within `max_bytes` (FEWEST always may). is_far: what is read answers late; each
     wait makes them twice as many.
-=======
-    """Has `makers` make `make(key)` for keys to come. Starts with FEWEST in flight and adds one whenever its taker had
-    to wait, while all together stay within `max_bytes` (FEWEST always may).
->>>>>>> w-pool
 
     wait_s: seconds that takers waited so far. in_flight: how many are made ahead now.
     """
@@ -64,22 +49,14 @@ class Ahead(Generic[T]):
         make: Callable[[int], T],
         num_bytes: Callable[[T], int],
         max_bytes: int = IN_FLIGHT_BYTES,
-<<<<<<< HEAD
-        crew: Crew[T] = threads,
+        makers: Makers[T] = threads,
         *,
         is_far: bool = False,
     ) -> None:
         self.make, self.num_bytes = make, num_bytes
         self.max_bytes = max_bytes
-        self.crew = crew
-        self.is_far = is_far
-=======
-        makers: Makers[T] = threads,
-    ) -> None:
-        self.make, self.num_bytes = make, num_bytes
-        self.max_bytes = max_bytes
         self.makers = makers
->>>>>>> w-pool
+        self.is_far = is_far
         self.in_flight = FEWEST
         self.wait_s = 0.0
         self._largest = 0

@@ -56,15 +56,10 @@ class Loader:
         """Batches of steps [first_step, last_step), in order, the same whoever makes them. As many are made ahead
         as waiting asks for and max_bytes allows. Errors are raised here: those of reading, and those of
         `decode_pool.pool`."""
-<<<<<<< HEAD
         make, is_far = partial(self.batch, rank=rank, world=world), not isinstance(self.table.folder, Path)
         own = partial(threads, least=WAITING_THREADS) if is_far else threads
-        crew = partial(pool, self.ray_address, Batch.copied) if self.ray_address else own
-        ahead = Ahead(make, _num_bytes, self.max_bytes, crew, is_far=is_far)
-=======
-        makers = partial(pool, self.ray_address, Batch.copied) if self.ray_address else threads
-        ahead = Ahead(partial(self.batch, rank=rank, world=world), _num_bytes, self.max_bytes, makers)
->>>>>>> w-pool
+        makers = partial(pool, self.ray_address, Batch.copied) if self.ray_address else own
+        ahead = Ahead(make, _num_bytes, self.max_bytes, makers, is_far=is_far)
         for batch in ahead.over(range(first_step, last_step)):
             self.input_wait_s += ahead.wait_s
             ahead.wait_s = 0.0
