@@ -1,7 +1,7 @@
 """What test_cluster runs of ingest in processes of their own: each prints its numbers as lines of JSON.
 
-`python -m tests.data_lake.ray_ingest elastic FOLDER` rules a cluster, and begins drivers that ingest there. Units are of
-two parts, shelves of one video.
+`python -m tests.data_lake.ray_ingest elastic FOLDER` rules a cluster, and begins drivers that ingest there. Units are
+of two parts, shelves of one video.
 """
 
 import json
