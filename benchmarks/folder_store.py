@@ -81,8 +81,8 @@ class _Folder:
                 fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
                 answers.write(self._answer(method, target, fields.get("range")))
                 await answers.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            answers.close()  # the reader has no more
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
+            answers.close()  # the reader has no more, or all of this ends
 
     def _answer(self, method: str, target: str, span: str | None) -> bytes:
         asked = urlsplit(target)

@@ -53,6 +53,6 @@ def test_ingest_waits_for_nodes_and_survives_the_death_of_one_and_of_its_driver(
     """From no node to two, one of them killed in the middle, another instead; then the driver by SIGKILL, and once
     more. Each time all that readers see, and all that is said, is as from this machine alone."""
     found = run("elastic", tmp_path, module="ray_ingest")
-    assert found["waits"] and found["was_killed"]
+    assert found["waits"] and found["died_at_work"] and found["was_killed"]
     assert found["same"] == [True, True] and found["counts"] == [31, 1]
     assert found["units"] == 16 and found["most_in_flight"] <= 4

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from data_lake import examine_afar
 from data_lake.examine import Examined, examine
 from data_lake.examine_afar import units_of
+from data_lake.published import publish_lance
 from data_lake.sources import open_source
 from data_lake.sources.episode import Part
 from data_lake.specs import IngestSpec
 from data_lake.tally import Tally
 from data_lake.trial import Trial
+from data_lake.version import open_version
 from errors import Transient
 from tests.data_lake.afar import Pretended, Pretending
 from tests.data_lake.bag_recordings import demonstration, write_bag
@@ -47,6 +49,16 @@ def test_a_data_set_is_the_same_as_from_here(form: str, tmp_path: Path) -> None:
     assert again.num_new == 0 and said(tmp_path / "there") == said(tmp_path / "here")
     again_read = {"hdf5": 1, "rlds": 1}  # a file that cannot be read, a shard with what is unlisted
     assert len(cluster.units) == again_read.get(form, 0)
+
+
+def test_a_source_of_one_part_is_one_unit(tmp_path: Path) -> None:
+    """Its videos lie in a table, which each side opens."""
+    ingest(write_v2(tmp_path / "source"), tmp_path / "lake/datasets/cart")
+    folder, cluster = publish_lance(open_version(tmp_path / "lake", "cart"))[0], Pretended()
+    ingest(folder, tmp_path / "here", label="cart")
+    ingest(folder, tmp_path / "there", label="cart", runner=Pretending(pretended=cluster))
+    assert content(tmp_path / "there") == content(tmp_path / "here")
+    assert len([unit for unit in cluster.units if isinstance(unit, examine_afar.Unit)]) == 1
 
 
 def test_videos_that_stay_where_they_are(tmp_path: Path) -> None:
