@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,7 +21,7 @@ from benchmarks.reporting import Target
 from data_lake.head import look_at_head, take_head
 from data_lake.ingest import ingest_source
 from data_lake.overview import overview
-from data_lake.sources.episode import Episode, Feature, SourceCard
+from data_lake.sources.episode import NOTHING, Episode, Feature, Part, SourceCard
 from data_lake.specs import IngestSpec, ReadSpec
 from data_lake.tables import dataset_root, read_manifest, versions
 from data_lake.version import open_version
@@ -57,11 +57,20 @@ class MadeRows:
             declared={"action_mode": "absolute"},
         )
 
-    def episodes(self) -> Iterator[Episode]:
+    @property
+    def parts(self) -> Sequence[Part]:
+        return [Part(files=(self.card.root,), said=str(number)) for number in self._numbers]
+
+    @property
+    def shared(self) -> Mapping[str, str]:
+        return {}
+
+    def episodes(self, left_out: Mapping[int, int] = NOTHING) -> Iterator[Episode]:
         random = np.random.default_rng(0)
         pool_TD = np.cumsum(random.standard_normal((2 * LENGTHS[1], DIM)), axis=0).astype(np.float32) / 100
-        for number in self._numbers:
-            yield _episode(number, pool_TD)
+        for place, number in enumerate(self._numbers):
+            if place not in left_out:
+                yield _episode(number, pool_TD)
 
     @staticmethod
     def recognises(path: Path) -> bool:
