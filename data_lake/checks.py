@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from data_lake.findings import Finding, finding
 from data_lake.pictures import PicturesIndex
-from data_lake.schema import is_vector, vectors
+from data_lake.names import one_in_the_lake
+from data_lake.schema import in_lists, is_listed, is_vector, vectors
 from data_lake.sources.episode import Episode, Feature, Pictures, SourceCard, VideoSpan
 from data_lake.trial import Trial
 from data_lake.video import VideoIndex
@@ -31,6 +32,8 @@ def check_rows(episode: Episode, card: SourceCard) -> Iterator[Finding]:
         yield finding("LAKE-012", detail, episode=number, file=file)
     if rows.num_rows == 0:
         return
+    for detail in one_in_the_lake(rows, card.features, episode.views):
+        yield finding("LAKE-230", detail, episode=number, file=file)
     for name in REQUIRED:
         if name not in rows.column_names:
             yield finding("LAKE-025", name, episode=number, file=file)
@@ -91,11 +94,13 @@ def _values(episode: Episode, name: str, column: pa.ChunkedArray, declared: Feat
         detail = f"{name} has {rows_TD.shape[1]} dimensions, declared {width}"
         yield finding("LAKE-019", detail, episode=number, file=file)
     elif rows_TD.dtype.kind == "f":
-        finite_T = np.isfinite(rows_TD).all(axis=1)
+        stored_TD = in_lists(rows_TD) if is_listed(name, column.type) else rows_TD
+        finite_T = np.isfinite(stored_TD).all(axis=1)
         if not finite_T.all():
             row = int(np.argmin(finite_T))
-            dimension = int(np.argmin(np.isfinite(rows_TD[row])))
-            detail = f"{name}[{dimension}] is {rows_TD[row, dimension]} in row {row}"
+            dimension = int(np.argmin(np.isfinite(stored_TD[row])))
+            beyond = ", which float32 cannot hold" if np.isfinite(rows_TD[row, dimension]) else ""
+            detail = f"{name}[{dimension}] is {rows_TD[row, dimension]} in row {row}{beyond}"
             yield finding("LAKE-016", detail, episode=number, row=row, file=file)
 
 

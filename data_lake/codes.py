@@ -260,6 +260,9 @@ CODES: dict[str, Code] = {
     "LAKE-210": _lake("a view gave other episodes than when the run began", "start a new run"),
     "LAKE-212": _lake("not a name for a saved view", "use letters, digits, `.`, `-` and `_`"),
     "LAKE-213": _lake("a camera cannot be put into its slot", "set preprocess.cameras to cameras that there are"),
+    "LAKE-230": _bad(
+        "two names of the source would become one in the lake (dots become underscores)", "rename one of them"
+    ),
     "LAKE-135": _lake("Lance tables that are no data set LeRobot would open", "name the folder that holds meta/"),
     "LAKE-136": _lake("a table of the source cannot be opened", "copy the table again"),
     "LAKE-180": _lake("data sets that do not mean the same cannot be one", "keep them apart"),
