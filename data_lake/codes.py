@@ -263,6 +263,7 @@ CODES: dict[str, Code] = {
     "LAKE-230": _bad(
         "two names of the source would become one in the lake (dots become underscores)", "rename one of them"
     ),
+    "LAKE-231": _bad("the instruction is no text", "write down what is done, in words"),
     "LAKE-135": _lake("Lance tables that are no data set LeRobot would open", "name the folder that holds meta/"),
     "LAKE-136": _lake("a table of the source cannot be opened", "copy the table again"),
     "LAKE-180": _lake("data sets that do not mean the same cannot be one", "keep them apart"),

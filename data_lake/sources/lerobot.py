@@ -45,7 +45,12 @@ class LeRobotFolder:
         info = _checked(path, info)
         self._listing = self._list(path, info, version)
         annotations = _annotations(path)
-        self._words = Vocabulary(tasks=self._listing.tasks, ignore=read.ignore_tasks, annotations=annotations)
+        self._words = Vocabulary(
+            tasks=self._listing.tasks,
+            ignore=read.ignore_tasks,
+            annotations=annotations,
+            wordless=self._listing.wordless,
+        )
         self._parts = parts_of(self._listing, path)
         self._open: JointFile | None = None
         with well_formed(path / "meta/info.json"):

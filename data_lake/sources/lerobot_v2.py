@@ -12,6 +12,7 @@ from typing import Any
 from data_lake.findings import Finding, finding
 from data_lake.sources.episode import VideoSpan
 from data_lake.sources.files import ODD, read_meta_lines, unreadable_meta, well_formed
+from data_lake.sources.instructions import listed_tasks, tasks_of
 from data_lake.sources.listing import Listed, Listing, cameras_of, fill
 from errors import UserError
 
@@ -23,10 +24,10 @@ VIDEO_PATH = "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_inde
 def list_v2(root: Path, info: Mapping[str, Any]) -> Listing:
     """Raises UserError LAKE-004 when meta/episodes.jsonl or meta/tasks.jsonl cannot be read."""
     entries = _episode_entries(root)
-    tasks = {}
+    tasks, wordless = dict[int, str](), dict[int, str]()
     if (path := root / "meta/tasks.jsonl").exists():
         with well_formed(path):
-            tasks = {int(line["task_index"]): str(line["task"]) for line in read_meta_lines(path)}
+            tasks, wordless = listed_tasks((int(line["task_index"]), line["task"]) for line in read_meta_lines(path))
     videos = _by_camera(root / "videos")
     declared = cameras_of(info["features"], "video")
     cameras = tuple(key for key in declared if key in videos) if info["features"] else tuple(sorted(videos))
@@ -44,7 +45,7 @@ def list_v2(root: Path, info: Mapping[str, Any]) -> Listing:
         for number, path in sorted(data.items())
         if number not in numbers
     ]
-    return Listing(episodes=listed, tasks=tasks, cameras=cameras, findings=tuple(findings))
+    return Listing(episodes=listed, tasks=tasks, cameras=cameras, findings=tuple(findings), wordless=wordless)
 
 
 def _episode_entries(root: Path) -> list[dict[str, Any]]:
@@ -150,15 +151,16 @@ def _listed(
                 "LAKE-053", "none that can be read of this episode", episode=episode, file="meta/episodes_stats.jsonl"
             )
         )
+    tasks, odd = tasks_of(entry.get("tasks"), episode)
     known = {"episode_index", "tasks", "length"}
     length = entry.get("length", entry.get("num_frames"))
     return Listed(
         episode=episode,
         length=int(length) if isinstance(length, int | float) else None,
-        tasks=tuple(str(task) for task in entry.get("tasks") or ()),
+        tasks=tasks,
         data=places.rows_file(episode),
         views=views,
         extra={key: value for key, value in entry.items() if key not in known},
         statistics=(stated or {}).get(episode, {}),
-        findings=tuple(findings),
+        findings=(*findings, *odd),
     )
