@@ -86,7 +86,9 @@ class LeRobotFolder:
         return (path / "meta/info.json").is_file() and not is_lance(path)
 
     def _list(self, path: Path, info: Mapping[str, Any], version: str) -> Listing:
-        return list_v3(path, info) if version == "v3.0" else list_v2(path, info)
+        if version != "v3.0":
+            return list_v2(path, info)
+        return list_v3(path, info, has_videos=(path / "videos").is_dir())
 
     @property
     def parts(self) -> Sequence[Part]:

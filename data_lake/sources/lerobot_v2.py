@@ -104,15 +104,20 @@ class _Places:
         return self._looked[episode, camera]
 
     def _look(self, episode: int, camera: str | None) -> Path | None:
+        path = self.expected(episode, camera)
+        return path if path is not None and path.is_file() else None
+
+    def expected(self, episode: int, camera: str | None = None) -> Path | None:
+        """Where the template says that it is; None when it cannot be filled."""
         values: dict[str, int | str] = {"episode_index": episode, "episode_chunk": episode // self.chunk_size}
         if camera is not None:
             values["video_key"] = camera
         filled = fill(self.data_path if camera is None else self.video_path, values)
-        path = self.root / filled if filled else None
-        return path if path is not None and path.is_file() else None
+        return self.root / filled if filled else None
 
     def rows_file(self, episode: int) -> Path | None:
-        return self.templated(episode) or self.data_files.get(episode)
+        """Where the rows are, or where they are missing."""
+        return self.templated(episode) or self.data_files.get(episode) or self.expected(episode)
 
     def video_file(self, episode: int, camera: str) -> Path | None:
         return self.templated(episode, camera) or self.video_files[camera].get(episode)
@@ -142,7 +147,9 @@ def _listed(
     for key in cameras:
         path = places.video_file(episode, key)
         if path is None:
-            findings.append(finding("LAKE-010", episode=episode, camera=key))
+            missing = places.expected(episode, key)
+            file = missing.relative_to(places.root).as_posix() if missing else None
+            findings.append(finding("LAKE-010", episode=episode, camera=key, file=file))
         else:
             views[key] = VideoSpan(path=path, from_s=0.0, to_s=None)
     if stated is not None and episode not in stated:

@@ -1,7 +1,7 @@
 """LeRobot v3.0: many episodes per file, lists as parquet; each camera has its own file index and time span."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,15 @@ _KNOWN = {"episode_index", "tasks", "length", "dataset_from_index", "dataset_to_
 _PARTS = ("stats/", "meta/", "data/", "videos/")
 
 
-def list_v3(root: Path, info: Mapping[str, Any], has_video: Callable[[Path], bool] = Path.is_file) -> Listing:
-    """has_video: whether the source has the mp4 that this path names. Raises UserError LAKE-004 when the tables under
-    meta/ cannot be read."""
+def list_v3(root: Path, info: Mapping[str, Any], *, has_videos: bool) -> Listing:
+    """has_videos: whether the source holds a place for videos at all; one that was given away without them has no
+    cameras. Raises UserError LAKE-004 when the tables under meta/ cannot be read."""
     with well_formed(root / "meta/episodes"):
         pictures = [key for dtype in ("image", "video") for key in cameras_of(info["features"], dtype)]
         entries = _episode_entries(root, tuple(f"stats/{key}/" for key in pictures))
         declared = cameras_of(info["features"], "video")
         spans = {key: _spans(root, info, entries, key) for key in declared}
-        cameras = tuple(key for key in declared if any(has_video(span.path) for span in spans[key].values()))
+        cameras = tuple(key for key in declared if spans[key] and has_videos)  # a file that is named must be there
         findings = [finding("LAKE-045", key, camera=key) for key in declared if key not in cameras]
         shared: dict[int, list[Finding]] = {}
         for key in cameras:
@@ -39,9 +39,7 @@ def list_v3(root: Path, info: Mapping[str, Any], has_video: Callable[[Path], boo
             listed.append(_listed(root, info, entry, views, shared.get(entry["episode_index"], [])))
         findings += _tiling(entries) + _unlisted_files(root, listed)
     tasks, wordless = listed_tasks(_tasks(root))
-    return Listing(
-        episodes=tuple(listed), tasks=tasks, cameras=cameras, findings=tuple(findings), wordless=wordless
-    )
+    return Listing(episodes=tuple(listed), tasks=tasks, cameras=cameras, findings=tuple(findings), wordless=wordless)
 
 
 def _episode_entries(root: Path, pictures: tuple[str, ...]) -> list[dict[str, Any]]:
