@@ -9,9 +9,10 @@ import lance
 import numpy as np
 
 from data_lake import lake_meta
-from data_lake.examine import examine
+from data_lake.examine import Examined, examine
 from data_lake.files import LakePath
 from data_lake.findings import Finding, finding, fold
+from data_lake.fitting import Kind, Stranger
 from data_lake.integrity import damage
 from data_lake.lineage import Lineage, elsewhere, lineage
 from data_lake.meaning import meaning_of
@@ -85,15 +86,26 @@ def _of_source(name: str, source: Source, read: ReadSpec, held: Lineage, *, work
         meaning_of(source.card, read)
     except UserError as error:
         findings.append(_refusal(error))
+    kind = Kind(source=source, dataset=name, fps=source.card.fps)
     for examined in examine(source, workers=workers, tally=tally, read=read, deep=deep):
         number = examined.episode.source_episode
-        findings += [*examined.findings, *tally.repeats(number, examined.content_hash, examined.digests)]
+        strange = _strange(kind, examined) if examined.is_ok else []
+        findings += [*examined.findings, *strange, *tally.repeats(number, examined.content_hash, examined.digests)]
         num_in += 1
-        if examined.is_ok:
+        if examined.is_ok and not strange:
             tasks[examined.episode.instruction] += 1
             findings += elsewhere(number, held.get(examined.content_hash, []))
     findings += tally.findings(source.card)
     return _answer(name, source.card.format, source.card.version, (num_in, tasks.total()), tasks, findings)
+
+
+def _strange(kind: Kind, examined: Examined) -> list[Finding]:
+    """In what a sound episode is unlike those before."""
+    try:
+        kind.admit(examined)
+    except Stranger as stranger:
+        return stranger.findings(examined.episode)
+    return []
 
 
 def _of_dataset(name: str, root: LakePath, lake: LakePath | None, number: int | None = None) -> dict[str, Any]:

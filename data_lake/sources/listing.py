@@ -29,8 +29,8 @@ class Listed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listing:
-    """episodes: in order of their numbers. tasks: index to text. cameras: those that have files. wordless: index to what
-    is listed in place of a text."""
+    """episodes: in order of their numbers. tasks: index to text. cameras: those that have files. wordless: index to
+    what is listed in place of a text."""
 
     episodes: tuple[Listed, ...]
     tasks: Mapping[int, str]
