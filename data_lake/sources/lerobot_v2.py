@@ -16,6 +16,7 @@ from data_lake.sources.instructions import listed_tasks, tasks_of
 from data_lake.sources.listing import Listed, Listing, cameras_of, fill
 from errors import UserError
 
+LARGEST = 2**63 - 1  # that 64 bits can count
 _NUMBER = re.compile(r"^episode_(\d+)\.(?:parquet|mp4)$")
 DATA_PATH = "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet"
 VIDEO_PATH = "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4"
@@ -51,7 +52,7 @@ def list_v2(root: Path, info: Mapping[str, Any]) -> Listing:
 def _episode_entries(root: Path) -> list[dict[str, Any]]:
     entries, path = [], root / "meta/episodes.jsonl"
     for number, line in enumerate(read_meta_lines(path), start=1):
-        if not isinstance(line.get("episode_index"), int):
+        if not isinstance(index := line.get("episode_index"), int) or not -LARGEST <= index <= LARGEST:
             raise unreadable_meta(path, f"without an episode_index in entry {number}")
         entries.append(line)
     return sorted(entries, key=lambda entry: entry["episode_index"])
