@@ -1,6 +1,6 @@
 """What must hold of one episode before it may enter the lake: its rows, and each of its video spans."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -189,14 +189,18 @@ def check_trial(
         return []
     if trial.absent:
         return [finding("LAKE-152", f"{codec}: {trial.absent}", camera=camera)]
-    slack = 0.5 / card.fps
-    mine = [at for at in trial.broken_s if span.from_s - slack <= at < (span.to_s or 0.0) - slack]
+    where: dict[str, Any] = {"episode": episode.source_episode, "camera": camera, "file": card.relative(span.path)}
+    return broken_frames(trial, span.from_s, span.to_s or 0.0, card.fps, where)
+
+
+def broken_frames(trial: Trial, from_s: float, to_s: float, fps: float, where: Mapping[str, Any]) -> list[Finding]:
+    """LAKE-153 where frames of [from_s, to_s) did not decode. where: episode, camera and file."""
+    slack = 0.5 / fps
+    mine = [at for at in trial.broken_s if from_s - slack <= at < to_s - slack]
     if not mine:
         return []
-    row = round((mine[0] - span.from_s) * card.fps)
     detail = f"{len(mine)}, the first at {mine[0]:.3f} s ({trial.told})"
-    where: dict[str, Any] = {"episode": episode.source_episode, "camera": camera, "file": card.relative(span.path)}
-    return [finding("LAKE-153", detail, row=row, **where)]
+    return [finding("LAKE-153", detail, row=round((mine[0] - from_s) * fps), **where)]
 
 
 def check_pictures(

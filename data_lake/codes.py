@@ -267,6 +267,7 @@ CODES: dict[str, Code] = {
         "two names of the source would become one in the lake (dots become underscores)", "rename one of them"
     ),
     "LAKE-231": _bad("the instruction is no text", "write down what is done, in words"),
+    "LAKE-232": _lake("statistics are not finite", "leave the episodes out that doctor names"),
     "LAKE-233": _bad(
         "the pictures of a camera have another size than before",
         "keep such episodes in a data set of their own, or write all videos of a camera in one size",
