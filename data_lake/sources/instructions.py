@@ -134,7 +134,7 @@ def instruct(
 
 def _told(faults: Mapping[str, tuple[str, str]], texts: Sequence[str], episode: int) -> Iterable[Finding]:
     """One finding per code; the row where it is not the first."""
-    said = {code: (text, why) for text, (code, why) in reversed(faults.items())}
+    said = {code: (text, why) for text, (code, why) in reversed(list(faults.items()))}
     for code, (text, why) in sorted(said.items()):
         row = texts.index(text)
         detail = (why if code != "LAKE-024" else "") if row == 0 else f"{why} in row {row}"
