@@ -1,14 +1,15 @@
 """What must hold of one episode before it may enter the lake: its rows, and each of its video spans."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from data_lake.findings import Finding, finding
+from data_lake.names import one_in_the_lake
 from data_lake.pictures import PicturesIndex
-from data_lake.schema import is_vector, vectors
+from data_lake.schema import in_lists, is_listed, is_vector, vectors
 from data_lake.sources.episode import Episode, Feature, Pictures, SourceCard, VideoSpan
 from data_lake.trial import Trial
 from data_lake.video import VideoIndex
@@ -31,6 +32,8 @@ def check_rows(episode: Episode, card: SourceCard) -> Iterator[Finding]:
         yield finding("LAKE-012", detail, episode=number, file=file)
     if rows.num_rows == 0:
         return
+    for detail in one_in_the_lake(rows, card.features, episode.views):
+        yield finding("LAKE-230", detail, episode=number, file=file)
     for name in REQUIRED:
         if name not in rows.column_names:
             yield finding("LAKE-025", name, episode=number, file=file)
@@ -91,11 +94,13 @@ def _values(episode: Episode, name: str, column: pa.ChunkedArray, declared: Feat
         detail = f"{name} has {rows_TD.shape[1]} dimensions, declared {width}"
         yield finding("LAKE-019", detail, episode=number, file=file)
     elif rows_TD.dtype.kind == "f":
-        finite_T = np.isfinite(rows_TD).all(axis=1)
+        stored_TD = in_lists(rows_TD) if is_listed(name, column.type) else rows_TD
+        finite_T = np.isfinite(stored_TD).all(axis=1)
         if not finite_T.all():
             row = int(np.argmin(finite_T))
-            dimension = int(np.argmin(np.isfinite(rows_TD[row])))
-            detail = f"{name}[{dimension}] is {rows_TD[row, dimension]} in row {row}"
+            dimension = int(np.argmin(np.isfinite(stored_TD[row])))
+            beyond = ", which float32 cannot hold" if np.isfinite(rows_TD[row, dimension]) else ""
+            detail = f"{name}[{dimension}] is {rows_TD[row, dimension]} in row {row}{beyond}"
             yield finding("LAKE-016", detail, episode=number, row=row, file=file)
 
 
@@ -184,14 +189,18 @@ def check_trial(
         return []
     if trial.absent:
         return [finding("LAKE-152", f"{codec}: {trial.absent}", camera=camera)]
-    slack = 0.5 / card.fps
-    mine = [at for at in trial.broken_s if span.from_s - slack <= at < (span.to_s or 0.0) - slack]
+    where: dict[str, Any] = {"episode": episode.source_episode, "camera": camera, "file": card.relative(span.path)}
+    return broken_frames(trial, span.from_s, span.to_s or 0.0, card.fps, where)
+
+
+def broken_frames(trial: Trial, from_s: float, to_s: float, fps: float, where: Mapping[str, Any]) -> list[Finding]:
+    """LAKE-153 where frames of [from_s, to_s) did not decode. where: episode, camera and file."""
+    slack = 0.5 / fps
+    mine = [at for at in trial.broken_s if from_s - slack <= at < to_s - slack]
     if not mine:
         return []
-    row = round((mine[0] - span.from_s) * card.fps)
     detail = f"{len(mine)}, the first at {mine[0]:.3f} s ({trial.told})"
-    where: dict[str, Any] = {"episode": episode.source_episode, "camera": camera, "file": card.relative(span.path)}
-    return [finding("LAKE-153", detail, row=row, **where)]
+    return [finding("LAKE-153", detail, row=round((mine[0] - from_s) * fps), **where)]
 
 
 def check_pictures(

@@ -59,7 +59,10 @@ CODES: dict[str, Code] = {
     "LAKE-016": _bad("a value is missing, NaN or infinite", "cut or repair the rows"),
     "LAKE-017": _bad("timestamps do not increase", "sort or repair the rows"),
     "LAKE-018": _bad("frame_index does not count 0, 1, 2, …", "remove repeated rows, restore missing ones"),
-    "LAKE-019": _bad("a column has another type or shape than declared", "write the column as meta/info.json says"),
+    "LAKE-019": _bad(
+        "a column has another type or shape than declared, or than in other episodes",
+        "write the column as meta/info.json says",
+    ),
     "LAKE-020": _bad("the episode has no rows", "delete the episode or record it again"),
     "LAKE-021": _bad("the file holds rows of another episode", "check which file belongs to the episode"),
     "LAKE-022": _bad("the parquet file cannot be read", _COPY),
@@ -260,6 +263,15 @@ CODES: dict[str, Code] = {
     "LAKE-210": _lake("a view gave other episodes than when the run began", "start a new run"),
     "LAKE-212": _lake("not a name for a saved view", "use letters, digits, `.`, `-` and `_`"),
     "LAKE-213": _lake("a camera cannot be put into its slot", "set preprocess.cameras to cameras that there are"),
+    "LAKE-230": _bad(
+        "two names of the source would become one in the lake (dots become underscores)", "rename one of them"
+    ),
+    "LAKE-231": _bad("the instruction is no text", "write down what is done, in words"),
+    "LAKE-232": _lake("statistics are not finite", "leave the episodes out that doctor names"),
+    "LAKE-233": _bad(
+        "the pictures of a camera have another size than before",
+        "keep such episodes in a data set of their own, or write all videos of a camera in one size",
+    ),
     "LAKE-135": _lake("Lance tables that are no data set LeRobot would open", "name the folder that holds meta/"),
     "LAKE-136": _lake("a table of the source cannot be opened", "copy the table again"),
     "LAKE-180": _lake("data sets that do not mean the same cannot be one", "keep them apart"),

@@ -100,7 +100,9 @@ def episode_columns(version: DatasetVersion) -> pa.Table:
     extras = [json.loads(row["extra"]) for row in version.episodes]
     columns = {name: pa.array([row[name] for row in rows]) for name in rows[0]}
     for name in dict.fromkeys(key for extra in extras for key in extra):
-        title = f"extra_{name}" if name in columns else name
+        title = name
+        while title in columns:
+            title = f"extra_{title}"
         columns[title] = _column([extra.get(name) for extra in extras])
     return pa.table(columns)
 
@@ -110,11 +112,12 @@ def _plain(meaning: Mapping[str, Any]) -> Row:
 
 
 def _column(values: Sequence[Any]) -> pa.Array:
-    """Of one type; as text where a source was not consistent."""
+    """Of one type; as text where a source was not consistent, or has what Arrow cannot hold (2^63, half a letter)."""
     try:
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if value is None else str(value) for value in values], pa.string())
+    except (ValueError, TypeError, OverflowError):  # Arrow's own errors are kinds of the first two
+        texts = [None if value is None else str(value).encode(errors="replace").decode() for value in values]
+        return pa.array(texts, pa.string())
 
 
 def _true_of(version: DatasetVersion, where: str) -> set[int]:

@@ -1,5 +1,6 @@
 """Doctor: what is wrong with a source or a lake data set, by the checks that ingest itself makes."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,9 +10,11 @@ import lance
 import numpy as np
 
 from data_lake import lake_meta
-from data_lake.examine import examine
+from data_lake.examine import Examined, examine
 from data_lake.files import LakePath
 from data_lake.findings import Finding, finding, fold
+from data_lake.fitting import Kind, Stranger
+from data_lake.inspection import inspect
 from data_lake.integrity import damage
 from data_lake.lineage import Lineage, elsewhere, lineage
 from data_lake.meaning import meaning_of
@@ -25,6 +28,9 @@ from data_lake.tally import Tally
 from data_lake.version import number_of
 from errors import UserError
 
+BYTES = frozenset({"LAKE-073", "LAKE-197", "LAKE-198"})
+"""Findings of single videos, beside which the others can be looked into."""
+
 
 def doctor(
     source: str,
@@ -37,14 +43,15 @@ def doctor(
 ) -> dict[str, Any]:
     """`{source, format, version, episodes: {in, ok, quarantined}, tasks, findings}` of a folder, or of a data set
     of `lake` by its name (or path): the newest version, or `NAME@3`, `NAME@TAG`. tasks: number of sound episodes by
-    instruction. deep: decode every frame of the source's videos. Changes nothing. Raises UserError LAKE-002 when there
+    instruction. deep: decode every frame of its videos. Changes nothing. Raises UserError LAKE-002 when there
     is no such thing."""
     path, (name, _, which) = Path(source), source.partition("@")
     named = dataset_root(lake, name) if lake is not None and NAME.fullmatch(name) else None
     if (path / "manifests").is_dir():
-        return _of_dataset(source, path, lake)
+        return _of_dataset(source, path, lake, workers=workers, deep=deep)
     if not path.exists() and named is not None and (named / "manifests").is_dir():
-        return _of_dataset(source, named, lake, number_of(named, which) if which else None)
+        number = number_of(named, which) if which else None
+        return _of_dataset(source, named, lake, number, workers=workers, deep=deep)
     try:
         held = lineage(lake) if lake is not None else {}
         return _of_source(
@@ -85,18 +92,31 @@ def _of_source(name: str, source: Source, read: ReadSpec, held: Lineage, *, work
         meaning_of(source.card, read)
     except UserError as error:
         findings.append(_refusal(error))
+    kind = Kind(source=source, dataset=name, fps=source.card.fps)
     for examined in examine(source, workers=workers, tally=tally, read=read, deep=deep):
         number = examined.episode.source_episode
-        findings += [*examined.findings, *tally.repeats(number, examined.content_hash, examined.digests)]
+        strange = _strange(kind, examined) if examined.is_ok else []
+        findings += [*examined.findings, *strange, *tally.repeats(number, examined.content_hash, examined.digests)]
         num_in += 1
-        if examined.is_ok:
+        if examined.is_ok and not strange:
             tasks[examined.episode.instruction] += 1
             findings += elsewhere(number, held.get(examined.content_hash, []))
     findings += tally.findings(source.card)
     return _answer(name, source.card.format, source.card.version, (num_in, tasks.total()), tasks, findings)
 
 
-def _of_dataset(name: str, root: LakePath, lake: LakePath | None, number: int | None = None) -> dict[str, Any]:
+def _strange(kind: Kind, examined: Examined) -> list[Finding]:
+    """In what a sound episode is unlike those before."""
+    try:
+        kind.admit(examined)
+    except Stranger as stranger:
+        return stranger.findings(examined.episode)
+    return []
+
+
+def _of_dataset(
+    name: str, root: LakePath, lake: LakePath | None, number: int | None = None, *, workers: int, deep: bool
+) -> dict[str, Any]:
     """Tables at the vector of that version's manifest, or the newest's; every stored byte of video is read."""
     try:
         manifest = read_manifest(root, number)
@@ -106,14 +126,18 @@ def _of_dataset(name: str, root: LakePath, lake: LakePath | None, number: int | 
         if found := [finding("LAKE-076", what, file=file) for file, what in damage(root, manifest.files, *FOLDERS)]:
             return _answer(name, "lake", str(manifest.version), (manifest.num_episodes, 0), {}, found)
         tables = {table: open_table(root, manifest, table) for table in TABLES}
-        episodes = lake_meta.read_table(read_meta(root, manifest)[lake_meta.EPISODES]).to_pylist()
+        meta = read_meta(root, manifest)
+        episodes = lake_meta.read_table(meta[lake_meta.EPISODES]).to_pylist()
     except UserError as error:
         if error.code != "LAKE-074":
             raise
         found = finding("LAKE-074", error.message, file=error.where)
         return _answer(name, "lake", "unknown", (0, 0), {}, [found])
     findings = list(contents_findings(tables, manifest, episodes, stored=True))
-    bad = {item.episode for item in findings}
+    if all(item.code in BYTES for item in findings):  # where tables do not fit together, nothing is whose it seems
+        info = json.loads(meta[lake_meta.INFO])
+        findings += inspect(tables, info, episodes, deep=deep, workers=workers)
+    bad = {item.episode for item in findings if item.severity == "error"}
     num_ok = 0 if None in bad else len(episodes) - len(bad)
     tasks = Counter(str(episode["instruction"]) for episode in episodes)
     findings += _repetitions(root.name, episodes, lineage(lake) if lake is not None else {})

@@ -1,5 +1,6 @@
 """Findings: what was found wrong with episodes, in the words of `data_lake/codes.py`, with where it is."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -60,14 +61,17 @@ def finding(
 
 
 def fold(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding per kind: the first episode is named, how many more there are is said."""
+    """One finding per kind: the first episode is named, how many more there are is said. Errors first: those of the
+    whole source, then those of most episodes."""
     kinds: dict[tuple[str, str | None, str | None], list[Finding]] = {}
     for item in findings:
         about = None if item.episode is not None else item.message
         kinds.setdefault((item.code, item.camera, about), []).append(item)
-    folded = []
+    folded: list[tuple[float, Finding]] = []
     for items in kinds.values():
         more = len({item.episode for item in items}) - 1
         tail = f" (and in {more} more episode{'s' if more > 1 else ''})" if more > 0 else ""
-        folded.append(replace(items[0], message=items[0].message + tail))
-    return sorted(folded, key=lambda item: (item.severity != "error", item.code))
+        found = replace(items[0], message=items[0].message + tail)
+        weight = 0 if found.severity != "error" else math.inf if found.episode is None else more + 1
+        folded.append((weight, found))
+    return [found for _, found in sorted(folded, key=lambda each: (-each[0], each[1].code))]

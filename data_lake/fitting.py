@@ -1,38 +1,136 @@
 """Whether episodes belong where they are to go: the embodiment of the recipe, the kind of frames of a data set."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from data_lake.checks import REQUIRED
 from data_lake.examine import Examined
-from data_lake.schema import ACTION, STATE
-from data_lake.sources.episode import Source
+from data_lake.findings import Finding, finding
+from data_lake.lake_meta import video_feature
+from data_lake.schema import ACTION, PLACE, STATE, features_of, lake_name
+from data_lake.sources.episode import Episode, Source
 from data_lake.specs import IngestSpec
 from errors import UserError
 
+STRANGERS = 16  # so many before any that fits are enough to know that the source belongs elsewhere
+
+
+class Stranger(UserError):
+    """An episode of another kind than is asked for: it stays out, and where all are such, the source does.
+
+    columns, cameras: by name, in what they differ.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        columns: Mapping[str, str],
+        cameras: Mapping[str, str],
+        where: str,
+        next_step: str,
+    ) -> None:
+        super().__init__(code, message, where=where, done="nothing was appended", next_step=next_step)
+        self.columns, self.cameras = columns, cameras
+
+    def findings(self, episode: Episode) -> list[Finding]:
+        """LAKE-019 for its columns, LAKE-233 for each of its cameras."""
+        where: dict[str, Any] = {"episode": episode.source_episode, "file": episode.file}
+        columns = "; ".join(f"{name} {how}" for name, how in self.columns.items())
+        found = [finding("LAKE-019", columns, **where)] if columns else []
+        return found + [finding("LAKE-233", how, camera=name, **where) for name, how in self.cameras.items()]
+
+
+@dataclass(slots=True)
+class Kind:
+    """What all frames of a data set are like, as the first of them said. features: as in info.json; none at first."""
+
+    source: Source
+    dataset: str
+    fps: float
+    features: dict[str, Any] = field(default_factory=dict)
+
+    def admit(self, examined: Examined) -> None:
+        """A sound episode; cameras that were not there before come along. Raises Stranger LAKE-006."""
+        features = {**columns_of(examined, self.source), **cameras_of(examined, self.source.card.fps)}
+        same_kind(self.source, self.dataset, {"features": self.features, "fps": self.fps}, features)
+        self.features = {**features, **self.features}
+
+
+def columns_of(examined: Examined, source: Source) -> dict[str, Any]:
+    """Features of what the rows of a sound episode hold, under their dotted names."""
+    assert examined.rows is not None
+    return features_of(examined.rows.drop_columns(["task"]).schema, dotted_names(examined, source))
+
+
+def dotted_names(examined: Examined, source: Source) -> dict[str, Any]:
+    """By column of the lake the source's name, and those of its dimensions as declared."""
+    rows, declared = examined.episode.rows, source.card.features
+    assert rows is not None
+    names = {name: declared[name].names if name in declared else None for name in rows.column_names}
+    return {lake_name(name): (name, dimensions) for name, dimensions in names.items()}
+
+
+def cameras_of(examined: Examined, fps: float) -> dict[str, Any]:
+    """Features of the videos of a sound episode, those that are made of pictures among them."""
+    features = {key: video_feature(index, fps, from_pictures=False) for key, (_, index) in examined.videos.items()}
+    made = {key: index for key, (_, index) in (*examined.pictures.items(), *examined.made.items())}
+    for key, index in made.items():
+        features[key] = {"dtype": "video", "shape": [index.height, index.width, 3]}
+    return features
+
 
 def same_kind(source: Source, dataset: str, info: Mapping[str, Any], features: Mapping[str, Any]) -> None:
-    """Frames of one data set have the same columns, dimensions and rate; names of dimensions may differ.
+    """Frames of one data set have the same columns, dimensions and rate, and a camera's pictures one size; names of
+    dimensions, and which cameras there are, may differ.
 
-    info: of the data set. features: of the new frames. Raises UserError LAKE-006.
+    info: of the data set. features: of new frames, without the columns that the lake numbers itself. Raises Stranger
+    LAKE-006.
     """
-    held = {name: item for name, item in info["features"].items() if item["dtype"] != "video"}
-    if not held:
+    held = info["features"]
+    if not any(_is_column(item) for item in held.values()):
         return
-    differing = [name for name in sorted({*held, *features}) if _kind(held.get(name)) != _kind(features.get(name))]
-    if info["fps"] != source.card.fps:
-        differing.append(f"fps ({info['fps']:g} and {source.card.fps:g})")
+    named = sorted(name for name in {*held, *features} if name not in PLACE)
+    columns = {
+        name: f"is {_kind(features.get(name))}, {_kind(held.get(name))} before"
+        for name in named
+        if _is_column(held.get(name) or features[name]) and _kind(held.get(name)) != _kind(features.get(name))
+    }
+    cameras = {
+        name: f"{_size(features[name])}, {_size(held[name])} before"
+        for name in named
+        if name in held
+        and name in features
+        and not _is_column(held[name])
+        and _size(held[name]) != _size(features[name])
+    }
+    rate = {} if info["fps"] == source.card.fps else {"fps": f"is {source.card.fps:g}, {info['fps']:g} before"}
+    differing = columns | cameras | rate
     if differing:
-        raise UserError(
+        told = ", ".join(f"{name} ({how.removeprefix('is ')})" for name, how in differing.items())
+        raise Stranger(
             "LAKE-006",
-            f"the data set holds another kind of frames: they differ in {', '.join(differing)}",
+            f"the data set holds another kind of frames: they differ in {told}",
+            columns=columns | rate,
+            cameras=cameras,
             where=f"data set {dataset} · {source.card.root}",
-            done="nothing was appended",
             next_step="name another data set with ingest.dataset",
         )
 
 
-def _kind(feature: Mapping[str, Any] | None) -> tuple[str, list[int]] | None:
-    return None if feature is None else (feature["dtype"], list(feature["shape"]))
+def _is_column(feature: Mapping[str, Any]) -> bool:
+    return feature["dtype"] != "video"
+
+
+def _kind(feature: Mapping[str, Any] | None) -> str:
+    return "missing" if feature is None else f"{feature['dtype']} {list(feature['shape'])}"
+
+
+def _size(feature: Mapping[str, Any]) -> str:
+    height, width = feature["shape"][:2]
+    return f"{width} x {height}"
 
 
 def same_embodiment(source: Source, spec: IngestSpec) -> None:
@@ -49,16 +147,20 @@ def same_embodiment(source: Source, spec: IngestSpec) -> None:
 
 
 def fits(examined: Examined, dims: tuple[int, int] | None, spec: IngestSpec) -> None:
-    """dims: (state, action) dimensions of the embodiment, None to let pass. Raises UserError LAKE-005."""
+    """dims: (state, action) dimensions of the embodiment, None to let pass. Raises Stranger LAKE-005."""
     if dims is None or examined.rows is None:
         return
     found = tuple(examined.rows.schema.field(name).type.list_size for name in (STATE, ACTION))
     if found != dims:
-        raise UserError(
+        named = zip(REQUIRED, found, dims, strict=True)
+        raise Stranger(
             "LAKE-005",
             f"the data have {found[0]} state and {found[1]} action dimensions, embodiment {spec.embodiment!r} "
             f"has {dims[0]} and {dims[1]}",
+            columns={
+                name: f"has {mine} dimensions, {wanted} asked for" for name, mine, wanted in named if mine != wanted
+            },
+            cameras={},
             where=f"episode {examined.episode.source_episode} · {examined.episode.file}",
-            done="nothing was appended",
             next_step="name the embodiment that recorded these episodes with ingest.embodiment",
         )

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ from data_lake import lake_meta
 from data_lake.cluster import Cluster
 from data_lake.examine import NO_DIGESTS, Examined
 from data_lake.files import LakePath
-from data_lake.findings import Finding, fold
-from data_lake.fitting import fits, same_embodiment, same_kind
+from data_lake.findings import fold
+from data_lake.fitting import STRANGERS, Stranger, dotted_names, fits, same_embodiment
+from data_lake.ingest_pass import Pass, onto_newest
 from data_lake.ingested import Ingested, nothing_sound, write_view
 from data_lake.journal import Journal, Step
 from data_lake.ledger import Ledger, Verdict
@@ -24,10 +25,8 @@ from data_lake.schema import features_of, frames_of, lake_name
 from data_lake.sources import open_source
 from data_lake.sources.episode import Source, view_name
 from data_lake.specs import IngestSpec
-from data_lake.statistics import Moments
-from data_lake.tables import Manifest, read_meta
-from data_lake.tally import Tally, add_moments
-from data_lake.writer import Writer
+from data_lake.tables import Manifest
+from data_lake.tally import add_moments
 from errors import Transient
 
 TRIES = 100  # of rival writers, each of which got an episode in
@@ -39,26 +38,6 @@ OnProgress = Callable[[int, int, dict[str, float]], None]  # episodes done, of h
 
 def silent(_done: int, _total: int, _figures: dict[str, float]) -> None:
     """Nobody listens."""
-
-
-@dataclass(slots=True)
-class _Pass:
-    """One reading of the source onto one base version."""
-
-    writer: Writer
-    label: str
-    meta: dict[str, bytes]
-    info: dict[str, Any] | None
-    tasks: dict[str, int]
-    held: dict[tuple[int, str], dict[str, Any]]
-    journal: Journal | None = None
-    tally: Tally = field(default_factory=Tally)
-    new_moments: dict[str, Moments] = field(default_factory=dict)
-    features: dict[str, Any] = field(default_factory=dict)
-    entries: list[dict[str, Any]] = field(default_factory=list)
-    added: list[dict[str, Any]] = field(default_factory=list)
-    bad: list[Seen] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,6 +102,7 @@ def ingest_source(
         for _ in range(TRIES):
             done = _begin(dataset_root, order)
             _read(done, source, ledger, order, on_progress)
+            done.ensure_some_fit(1)
             if not done.entries:
                 raise nothing_sound(source, done.bad, done.findings)
             unchanged()
@@ -139,7 +119,7 @@ def ingest_source(
     raise Transient(f"{TRIES} other writers appended to {dataset_root.name} first")
 
 
-def _read(done: _Pass, source: Source, ledger: Ledger, order: _Order, on_progress: OnProgress) -> None:
+def _read(done: Pass, source: Source, ledger: Ledger, order: _Order, on_progress: OnProgress) -> None:
     num_frames, total = 0, source.card.num_episodes
     left_in = {file.resolve(): digest for file, digest in order.digests.items()} if done.writer.has_left else NO_DIGESTS
     episodes = review(
@@ -156,22 +136,29 @@ def _read(done: _Pass, source: Source, ledger: Ledger, order: _Order, on_progres
     with closing(episodes):
         for number, seen in enumerate(episodes, start=1):
             done.findings += seen.findings
-            verdict = seen.verdict
-            if not verdict.content_hash:
+            if not seen.verdict.content_hash:
                 done.bad.append(seen)
-            else:
-                if seen.examined is not None:
-                    fits(seen.examined, order.dims, order.spec)
-                    entry = _taken(done, seen.examined, source)
-                else:
-                    entry = done.held[verdict.source_episode, verdict.content_hash]
+            elif (entry := _entry(done, seen, source, order)) is not None:
                 done.entries.append(entry)
                 num_frames += entry["length"]
             on_progress(number, total, {"frames": num_frames, "quarantined": len(done.bad)})
 
 
-def _begin(root: LakePath, order: _Order) -> _Pass:
-    done = _onto_newest(root, order)
+def _entry(done: Pass, seen: Seen, source: Source, order: _Order) -> dict[str, Any] | None:
+    """Of a sound episode, that of the view; None for a stranger, which was turned away."""
+    if seen.examined is None:
+        return done.held[seen.verdict.source_episode, seen.verdict.content_hash]
+    try:
+        fits(seen.examined, order.dims, order.spec)
+        return _taken(done, seen.examined, source)
+    except Stranger as stranger:
+        done.turn_away(seen, stranger)
+        done.ensure_some_fit(STRANGERS)
+        return None
+
+
+def _begin(root: LakePath, order: _Order) -> Pass:
+    done = onto_newest(root, order.label, leave=order.spec.copy == "reference", cluster=order.cluster)
     if not order.digests or order.spec.copy == "reference":  # what stays where it is costs no bytes to refer to again
         return done
     done.journal = Journal(root, done.writer.base.version if done.writer.base else 0, order.key)
@@ -185,30 +172,13 @@ def _begin(root: LakePath, order: _Order) -> _Pass:
     return done
 
 
-def _onto_newest(root: LakePath, order: _Order) -> _Pass:
-    writer, label = Writer(root, leave=order.spec.copy == "reference", cluster=order.cluster), order.label
-    if writer.base is None:
-        return _Pass(writer=writer, label=label, meta={}, info=None, tasks={}, held={})
-    meta = read_meta(root, writer.base)
-    tasks = lake_meta.read_table(meta[lake_meta.TASKS])
-    rows = lake_meta.read_table(meta[lake_meta.EPISODES]).to_pylist()
-    return _Pass(
-        writer=writer,
-        label=label,
-        meta=meta,
-        info=json.loads(meta[lake_meta.INFO]),
-        tasks=dict(zip(tasks["task"].to_pylist(), tasks["task_index"].to_pylist(), strict=True)),
-        held=lake_meta.ledger_of(rows),
-    )
-
-
-def _is_held(done: _Pass, verdict: Verdict, digests: Mapping[Path, str]) -> bool:
+def _is_held(done: Pass, verdict: Verdict, digests: Mapping[Path, str]) -> bool:
     """Whether the data set has the episode, as it is or as it came, and its videos are where they are to be."""
     entry = done.held.get((verdict.source_episode, verdict.content_hash))
     return entry is not None and all(done.writer.is_where(view, digests) for view in entry["views"].values())
 
 
-def _taken(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
+def _taken(done: Pass, examined: Examined, source: Source) -> dict[str, Any]:
     """The view's entry of what is in the data set, as it is or as it came, or goes into it now."""
     known = done.held.get((examined.episode.source_episode, examined.content_hash))
     if known is None:
@@ -218,16 +188,15 @@ def _taken(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
     return known
 
 
-def _append(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
+def _append(done: Pass, examined: Examined, source: Source) -> dict[str, Any]:
     rows, episode, writer = examined.rows, examined.episode, done.writer
     assert rows is not None
+    done.kind(source).admit(examined)
     for text in rows["task"].unique().to_pylist():
         done.tasks.setdefault(text, len(done.tasks))
     first, number = writer.num_frames, writer.num_held + len(done.added)
     frames = frames_of(rows, fps=source.card.fps, episode=number, first_index=first, tasks=done.tasks)
-    features = features_of(frames.schema, _dotted(examined, source))
-    same_kind(source, writer.root.name, done.info or {"features": done.features, "fps": source.card.fps}, features)
-    done.features = {**features, **done.features}
+    done.features = {**features_of(frames.schema, dotted_names(examined, source)), **done.features}
     views = {}
     made = examined.made or as_videos(examined.pictures, source.card.fps)
     for camera, (span, index) in {**examined.videos, **made}.items():
@@ -265,15 +234,7 @@ def _append(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
     return entry
 
 
-def _dotted(examined: Examined, source: Source) -> dict[str, Any]:
-    rows = examined.episode.rows
-    assert rows is not None
-    declared = source.card.features
-    names = {name: declared[name].names if name in declared else None for name in rows.column_names}
-    return {lake_name(name): (name, dimensions) for name, dimensions in names.items()}
-
-
-def _commit(done: _Pass, source: Source, spec: IngestSpec, meaning: dict[str, Any]) -> Manifest | None:
+def _commit(done: Pass, source: Source, spec: IngestSpec, meaning: dict[str, Any]) -> Manifest | None:
     card = source.card
     moments = dict(lake_meta.moments_of(json.loads(done.meta[lake_meta.STATS]))) if done.meta else {}
     dotted = {lake_name(name): name for name in done.features}

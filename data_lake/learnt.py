@@ -18,6 +18,7 @@ from data_lake.request import HELD_OUT, Request
 from data_lake.sketches import Summary
 from data_lake.statistics import Statistics
 from data_lake.steps import Steps, steps_of_rows
+from errors import UserError
 
 CHUNK_OFFSETS = 16  # how far ahead of its chunk's start an action counts in the statistics of changes
 EXACT_NUMBERS = 8_000_000  # as many are taken into memory for exact quantiles; beyond, sketches answer
@@ -91,7 +92,8 @@ def statistics_json(
 ) -> dict[str, Any]:
     """The card's statistics of proprio and of actions as trained. rows: all of them, where they are few.
 
-    A dimension that is learnt as it is counts once per step. One that is learnt as a change counts `ahead`.
+    A dimension that is learnt as it is counts once per step. One that is learnt as a change counts `ahead`. Raises
+    UserError LAKE-232 where a statistic is not finite: nothing can be learnt by it.
     """
     if rows is not None:
         stats: dict[str, Any] = {
@@ -105,7 +107,23 @@ def statistics_json(
         name: value if name == "count" else np.where(is_delta_A, ahead[name], value).tolist()
         for name, value in stats["action"].items()
     }
+    _ensure_finite(stats)
     return stats
+
+
+def _ensure_finite(stats: dict[str, dict[str, Any]]) -> None:
+    for column, statistics in stats.items():
+        for name, value in statistics.items():
+            wrong_D = np.flatnonzero(~np.isfinite(np.atleast_1d(value)))
+            if len(wrong_D):
+                raise UserError(
+                    "LAKE-232",
+                    f"statistics are not finite: the {name} of {column}[{wrong_D[0]}] is "
+                    f"{np.atleast_1d(value)[wrong_D[0]]}",
+                    where="training episodes of the view",
+                    done="no statistics were written",
+                    next_step="./vlaloop doctor DATASET names the rows that are not finite; leave their episodes out",
+                )
 
 
 def statistics_of(

@@ -141,7 +141,7 @@ class SampleTable:
         text = table["text_tokens"].combine_chunks()
         text_lengths = text.value_lengths().to_numpy(zero_copy_only=False).astype(np.int32)
         images, image_sample, image_view = (
-            self._video.images(found, back_N) if self._video else self._images(found, back_N)
+            self._decoded(self._video, unique, found, back_N) if self._video else self._images(found, back_N)
         )
         first_N, left_N = table["first_step"].to_numpy(), table["num_steps"].to_numpy()
         actions, mask = self._chunks(first_N, left_N, tokens.action_horizon)
@@ -172,6 +172,22 @@ class SampleTable:
         if self._video:
             return [name for view in self.views for name in video_columns(view)]
         return [view_column(view) for view in self.views]
+
+    def _decoded(
+        self, video: VideoTier, ids_U: np.ndarray, table: pa.Table, back_N: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As `_images`, from videos. A failure names the episode: that of the first sample which fails alone."""
+        try:
+            return video.images(table, back_N)
+        except UserError:
+            for place, sample in enumerate(ids_U.tolist()):
+                try:
+                    video.images(table.slice(place, 1), np.zeros(1, np.int64))
+                except UserError as error:
+                    told = self.samples.take([sample], columns=["episode_index", "frame_index"]).to_pylist()[0]
+                    where = f"episode {told['episode_index']}, frame {told['frame_index']} · {error.where}"
+                    raise UserError(error.code, error.message, where=where, next_step=error.next_step) from error
+            raise
 
     def _images(self, table: pa.Table, back_N: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(I, S, S, 3) pixels with the sample and the slot of each, ordered by sample, then by slot; sample n is row

@@ -42,6 +42,12 @@ def lake_name(name: str) -> str:
     return name.replace(".", "_")
 
 
+def is_kept(name: str) -> bool:
+    """Whether a column of this name comes into the lake: the lake numbers its rows itself, and annotation indices point
+    into the source's task list (`task` holds their words)."""
+    return name not in PLACE and not name.startswith("annotation.")
+
+
 def is_vector(kind: pa.DataType) -> bool:
     return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
@@ -69,22 +75,31 @@ def vectors(column: pa.ChunkedArray) -> np.ndarray | None:
     return values.to_numpy(zero_copy_only=False).reshape(len(array), -1)
 
 
+def is_listed(name: str, kind: pa.DataType) -> bool:
+    """Whether the lake keeps a column of this name and type as fixed-size lists."""
+    return is_vector(kind) or lake_name(name) in (STATE, ACTION)
+
+
+def in_lists(rows_TD: np.ndarray) -> np.ndarray:
+    """(T, D) as lists hold them: floats become float32, and those beyond its range infinite."""
+    if rows_TD.dtype.kind != "f":
+        return rows_TD
+    with np.errstate(over="ignore"):  # the checks say so
+        return rows_TD.astype(np.float32)
+
+
 def fixed(rows_TD: np.ndarray) -> pa.FixedSizeListArray:
-    """(T, D) as a column of fixed-size lists; floats become float32."""
-    if rows_TD.dtype.kind == "f":
-        rows_TD = rows_TD.astype(np.float32)
+    """(T, D) as a column of fixed-size lists."""
+    rows_TD = in_lists(rows_TD)
     return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(rows_TD).reshape(-1)), rows_TD.shape[1])
 
 
 def canonical(rows: pa.Table) -> pa.Table:
-    """Rows under lake names, without what the lake numbers itself and without annotation indices (they point
-    into the source's task list; `task` holds their words). Expects rows that passed the checks."""
+    """Rows under lake names, those that are kept (see `is_kept`). Expects rows that passed the checks."""
     columns: dict[str, Any] = {}
-    for name in sorted(rows.column_names):
-        if name in PLACE or name.startswith("annotation."):
-            continue
+    for name in filter(is_kept, sorted(rows.column_names)):
         column = rows[name]
-        if is_vector(column.type) or lake_name(name) in (STATE, ACTION):
+        if is_listed(name, column.type):
             rows_TD = vectors(column)
             if rows_TD is None:
                 continue

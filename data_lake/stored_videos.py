@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from io import BufferedIOBase
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import lance
 from blake3 import blake3
@@ -68,6 +68,16 @@ class Videos:
                     next_step="restore the data set from a copy, or ingest its sources into a new one",
                 )
         _as_recorded.add(key)
+
+    def named(self, row: int) -> str:
+        """Which mp4 that is, for people."""
+        camera, chunk, file = self.places[row]
+        return f"video {camera}, chunk {chunk}, file {file} · {self.uri} at version {self.version}"
+
+    @property
+    def doctor(self) -> str:
+        """The command that finds every frame which cannot be decoded, with its episode."""
+        return f"./vlaloop doctor {PurePosixPath(self.uri).parent.name} --deep"
 
     def _absent(self, place: Place) -> UserError:
         camera, chunk, number = place

@@ -36,7 +36,9 @@ class Sums:
     def merge(self, other: "Sums") -> None:
         """What `other` adds up to, as if its episodes had come here."""
         for name, found in other.moments.items():
-            self.moments[name] = self.moments[name].merged(found) if name in self.moments else found
+            known = self.moments.get(name)
+            if known is None or len(known.mean_D) == len(found.mean_D):  # another width is said of its episode
+                self.moments[name] = found if known is None else known.merged(found)
         self.columns.merge(other.columns)
         self.lengths |= other.lengths
         self.misfits |= other.misfits

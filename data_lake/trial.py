@@ -1,6 +1,7 @@
 """Trial decoding: the first frame of a video, to know its codec can be decoded here, or every frame of it."""
 
 from dataclasses import dataclass
+from io import BufferedIOBase
 from typing import BinaryIO
 
 import av
@@ -27,17 +28,17 @@ class Trial:
     told: str = ""
 
 
-def decode_first(file: str | BinaryIO) -> Trial:
+def decode_first(file: str | BinaryIO | BufferedIOBase) -> Trial:
     """Decode until the first frame comes out."""
     return _decode(file, everything=False)
 
 
-def decode_all(file: str | BinaryIO) -> Trial:
+def decode_all(file: str | BinaryIO | BufferedIOBase) -> Trial:
     """Decode every frame, one packet at a time, in one thread: what fails is told by its packet's time."""
     return _decode(file, everything=True)
 
 
-def _decode(file: str | BinaryIO, *, everything: bool) -> Trial:
+def _decode(file: str | BinaryIO | BufferedIOBase, *, everything: bool) -> Trial:
     broken: dict[int, str] = {}
     shown: set[int] = set()
     expected: set[int] = set()
@@ -51,7 +52,7 @@ def _decode(file: str | BinaryIO, *, everything: bool) -> Trial:
             if everything:
                 stream.codec_context.options = {"err_detect": "crccheck+bitstream+buffer+explode"}
             for packet in container.demux(stream):
-                if packet.pts is not None:
+                if packet.pts is not None and not packet.is_discard:
                     expected.add(packet.pts)
                 try:
                     frames = packet.decode()

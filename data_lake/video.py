@@ -20,9 +20,10 @@ class VideoUnreadable(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VideoIndex:
-    """times_s (N,) float64: presentation times since the first frame, ascending. packets (N, 32) uint8: BLAKE3
-    of each packet in decoding order; shown_at_s (N,) float64: their presentation times. keyframes (K,): frame
-    numbers, and keyframe_bytes (K,): byte offsets of their packets. moov: (offset, size) of the movie box."""
+    """Of the N frames that are shown, not those that an edit list cuts off. times_s (N,) float64: presentation times
+    since the first of them, ascending. packets (N, 32) uint8: BLAKE3 of each packet in decoding order; shown_at_s (N,)
+    float64: their presentation times. keyframes (K,): frame numbers (-1: cut off before the first), and keyframe_bytes
+    (K,): byte offsets of their packets. moov: (offset, size) of the movie box."""
 
     digest: str
     num_bytes: int
@@ -111,10 +112,12 @@ def _index(file: str | BinaryIO, num_bytes: int, moov: tuple[int, bytes], digest
             for packet in container.demux(stream):
                 if packet.pts is None:
                     continue
+                if packet.is_keyframe:
+                    keys.append((float(packet.pts * packet.time_base), packet.pos or 0))
+                if packet.is_discard:  # an edit list cuts it off: decoded for others, never shown
+                    continue
                 shown.append(float(packet.pts * packet.time_base))
                 packets.append(blake3(packet).digest())
-                if packet.is_keyframe:
-                    keys.append((shown[-1], packet.pos or 0))
             codec = stream.codec_context
             # PyAV's types do not say it, but a stream without a decoder has no context
             if codec is None:  # pyright: ignore[reportUnnecessaryComparison]
@@ -137,7 +140,7 @@ def _index(file: str | BinaryIO, num_bytes: int, moov: tuple[int, bytes], digest
         times_s=times,
         packets=np.frombuffer(b"".join(packets), np.uint8).reshape(-1, 32),
         shown_at_s=shown_at,
-        keyframes=[int(np.searchsorted(times, at - origin)) for at, _ in keys],
+        keyframes=[int(np.searchsorted(times, at - origin)) if at >= origin else -1 for at, _ in keys],
         keyframe_bytes=[place for _, place in keys],
         moov=(moov[0], len(moov[1])),
     )

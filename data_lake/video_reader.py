@@ -107,7 +107,7 @@ class VideoReader:
         return [self._left(run) if run.row in outside else next(stored) for run in runs]
 
     def _left(self, run: Run) -> bytes:
-        with self.videos.open(run.row, self._where(run.row)) as file:
+        with self.videos.open(run.row, self.videos.named(run.row)) as file:
             file.seek(run.offset)
             return file.read(run.length)
 
@@ -132,8 +132,8 @@ class VideoReader:
                 raise UserError(
                     "DECODE-004",
                     f"the video has no frame at {len(absent)} of the wanted times, the first is {absent[0]:.6f} s",
-                    where=self._where(row),
-                    next_step="check the data set with `./vlaloop doctor --deep`",
+                    where=self.videos.named(row),
+                    next_step=self.videos.doctor,
                 )
             begins = packets.begins(at)
             for group in np.split(np.arange(len(at)), np.flatnonzero(np.diff(begins)) + 1):
@@ -157,8 +157,8 @@ class VideoReader:
             if known is not None:
                 self._known.move_to_end(row)
                 return known
-        with self.videos.open(row, self._where(row)) as file:
-            made = index_packets(file, self._where(row))
+        with self.videos.open(row, self.videos.named(row)) as file:
+            made = index_packets(file, self.videos.named(row))
         with self._lock:
             if row not in self._known:
                 self._known[row] = made
@@ -166,10 +166,6 @@ class VideoReader:
             while self._known_bytes > TABLE_BYTES and len(self._known) > 1:
                 self._known_bytes -= self._known.popitem(last=False)[1].num_bytes
         return made
-
-    def _where(self, row: int) -> str:
-        camera, chunk, file = self.videos.places[row]
-        return f"video {camera}, chunk {chunk}, file {file} · {self.uri} at version {self.version}"
 
     def _decode(self, put: Put, share: Sequence[tuple[Run, bytes]]) -> None:
         """Decode runs, those of one mp4 by one decoder."""
@@ -194,8 +190,8 @@ class VideoReader:
         return UserError(
             "DECODE-002",
             f"the video is broken: {told}",
-            where=self._where(row),
-            next_step="find the episode with `./vlaloop doctor --deep`",
+            where=self.videos.named(row),
+            next_step=self.videos.doctor,
         )
 
 

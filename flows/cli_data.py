@@ -19,7 +19,7 @@ def doctor(
     ],
     source_format: Format = "auto",
     changes: Read = None,
-    deep: Annotated[bool, typer.Option("--deep", help="Decode every frame of a folder's videos.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Decode every frame of all videos.")] = False,
     repair: Annotated[bool, typer.Option("--repair", help="First mend in meta/ what the rows prove.")] = False,
     lake: Lake = None,
     home: Home = None,

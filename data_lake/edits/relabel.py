@@ -12,12 +12,12 @@ from data_lake.edits.asked import Label, episodes_asked
 from data_lake.edits.contents import Contents
 from data_lake.edits.edit import Edited, ensure_whole, repeated, version_before
 from data_lake.files import LakePath
+from data_lake.sources.instructions import fault
 from data_lake.tables import dataset_root, read_meta
 from data_lake.version import DatasetVersion
 from data_lake.writer import Writer
 from errors import UserError
 
-INSTRUCTION_BYTES = 4096  # as ingest allows
 SHOWN = 20
 
 
@@ -57,8 +57,8 @@ def _wanted(version: DatasetVersion, labels: Sequence[Label]) -> dict[int, str]:
     """Instruction by number in the lake."""
     wanted: dict[int, str] = {}
     for asked, text in labels:
-        if not text.strip() or "\0" in text or len(text.encode()) > INSTRUCTION_BYTES:
-            what = f"not an instruction: {text[:60]!r}"
+        if (found := fault(text)) is not None:
+            what = f"not an instruction: {text[:60]!r} ({found[1]})"
             raise UserError("LAKE-181", what, where=asked, done="nothing was changed", next_step="say what is done")
         for number in episodes_asked(version, asked):
             if wanted.setdefault(number, text) != text:

@@ -136,7 +136,8 @@ def _cut(path: Path, cuts: Sequence[tuple[Part, np.ndarray]]) -> None:
     ordered = sorted(cuts, key=lambda cut: int(cut[1][0]))
     with av.open(str(path)) as source:
         stream = source.streams.video[0]
-        packets = enumerate(packet for packet in source.demux(stream) if packet.pts is not None)
+        demuxed = source.demux(stream)
+        packets = enumerate(packet for packet in demuxed if packet.pts is not None and not packet.is_discard)
         for part, numbers in ordered:
             mine = (packet for number, packet in packets if number >= numbers[0])
             with av.open(str(part.target), "w", format="mp4") as container:

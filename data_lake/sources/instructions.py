@@ -1,7 +1,8 @@
 """Which words an episode is told: real language only. Marks such as GR00T's "valid" never become a prompt."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,11 +16,45 @@ _LANGUAGE = ("task_description", "instruction", "language", "task")
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vocabulary:
     """tasks: index to text. ignore: marks by request. annotations: the columns of task indices that the source
-    declares (GR00T's meta/modality.json); others of that name may be stale copies and are not believed."""
+    declares (GR00T's meta/modality.json); others of that name may be stale copies and are not believed. wordless:
+    index to what is listed in place of a text."""
 
     tasks: Mapping[int, str]
     ignore: tuple[str, ...] = ()
     annotations: tuple[str, ...] = ()
+    wordless: Mapping[int, str] = field(default_factory=dict)
+
+
+def fault(said: Any) -> tuple[str, str] | None:
+    """(code, why) where `said` is no instruction, None where it is one: a text that is not blank, of up to MAX_BYTES in
+    UTF-8, without NUL. The one rule of ingest, doctor and relabel."""
+    if not isinstance(said, str):
+        return "LAKE-231", f"it is {said!r:.60}, no text"
+    if not said.strip():
+        return "LAKE-024", "it is empty"
+    if "\0" in said or any("\ud800" <= letter <= "\udfff" for letter in said):
+        return "LAKE-231", f"{said[:60]!r} holds what is no letter (NUL, or half of a UTF-16 pair)"
+    num_bytes = len(said.encode())
+    return ("LAKE-030", f"{num_bytes:,} bytes") if num_bytes > MAX_BYTES else None
+
+
+def listed_tasks(listed: Iterable[tuple[int, Any]]) -> tuple[dict[int, str], dict[int, str]]:
+    """Of a task list: index to text, and to what stands in place of one."""
+    tasks, wordless = dict[int, str](), dict[int, str]()
+    for index, said in listed:
+        if isinstance(said, str):
+            tasks[index] = said
+        else:
+            wordless[index] = repr(said)
+    return tasks, wordless
+
+
+def tasks_of(listed: Any, episode: int) -> tuple[tuple[str, ...], list[Finding]]:
+    """The texts among an episode's listed tasks, and LAKE-231 where another thing is."""
+    several = listed if isinstance(listed, list) else [] if listed is None else [listed]
+    faults = [fault(said) for said in several if not isinstance(said, str)]
+    findings = [finding(found[0], found[1], episode=episode) for found in faults[:1] if found]
+    return tuple(said for said in several if isinstance(said, str)), findings
 
 
 def language_columns(annotations: Iterable[str]) -> list[str]:
@@ -47,9 +82,12 @@ def _spoken(
     """Per row what its annotation column says, else its task_index; None where neither is language."""
     findings: list[Finding] = []
     for name in (*language_columns(words.annotations), "task_index"):
-        if name not in rows.column_names or not words.tasks:
+        if name not in rows.column_names or not (words.tasks or words.wordless):
             continue
-        texts = [None if (text := words.tasks.get(index)) in marks else text for index in rows[name].to_pylist()]
+        indices = rows[name].to_pylist()
+        texts = [None if (text := words.tasks.get(index)) in marks else text for index in indices]
+        if (odd := next((index for index in indices if index in words.wordless), None)) is not None:
+            findings.append(finding("LAKE-231", f"task {odd} is {words.wordless[odd]:.60}", episode=episode))
         strange = sorted({text for text in texts if text is not None} - set(listed)) if listed else []
         if strange:
             findings.append(finding("LAKE-059", f"{name} says {strange[0][:80]!r}", episode=episode))
@@ -83,12 +121,21 @@ def instruct(
     texts = [fallback if text is None else text for text in said]
     for mark in sorted(set(listed) & marks):
         findings.append(finding("LAKE-050", f"{mark!r} stands beside {len(language)} of language", episode=episode))
+    faults = {text: found for text in dict.fromkeys(texts) if (found := fault(text)) is not None}
+    findings += _told(faults, texts, episode)
+    if any(code != "LAKE-024" for code, _ in faults.values()):
+        texts = [""] * len(texts)  # not once per row in memory
+    elif faults:
+        texts = ["" if text in faults else text for text in texts]
     instruction = texts[0] if texts else fallback
-    if not instruction and rows.num_rows:
-        findings.append(finding("LAKE-024", episode=episode))
-    longest = max((len(text.encode()) for text in set(texts)), default=0)
-    if longest > MAX_BYTES:
-        findings.append(finding("LAKE-030", f"{longest:,} bytes", episode=episode))
-        instruction, texts = "", [""] * len(texts)  # not once per row in memory
     kept = ["source_task" if name == "task" else name for name in rows.column_names]
     return rows.rename_columns(kept).append_column("task", pa.array(texts, pa.string())), instruction, findings
+
+
+def _told(faults: Mapping[str, tuple[str, str]], texts: Sequence[str], episode: int) -> Iterable[Finding]:
+    """One finding per code; the row where it is not the first."""
+    said = {code: (text, why) for text, (code, why) in reversed(list(faults.items()))}
+    for code, (text, why) in sorted(said.items()):
+        row = texts.index(text)
+        detail = (why if code != "LAKE-024" else "") if row == 0 else f"{why} in row {row}"
+        yield finding(code, detail, episode=episode, row=row or None)

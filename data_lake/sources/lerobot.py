@@ -45,7 +45,12 @@ class LeRobotFolder:
         info = _checked(path, info)
         self._listing = self._list(path, info, version)
         annotations = _annotations(path)
-        self._words = Vocabulary(tasks=self._listing.tasks, ignore=read.ignore_tasks, annotations=annotations)
+        self._words = Vocabulary(
+            tasks=self._listing.tasks,
+            ignore=read.ignore_tasks,
+            annotations=annotations,
+            wordless=self._listing.wordless,
+        )
         self._parts = parts_of(self._listing, path)
         self._open: JointFile | None = None
         with well_formed(path / "meta/info.json"):
@@ -81,7 +86,9 @@ class LeRobotFolder:
         return (path / "meta/info.json").is_file() and not is_lance(path)
 
     def _list(self, path: Path, info: Mapping[str, Any], version: str) -> Listing:
-        return list_v3(path, info) if version == "v3.0" else list_v2(path, info)
+        if version != "v3.0":
+            return list_v2(path, info)
+        return list_v3(path, info, has_videos=(path / "videos").is_dir())
 
     @property
     def parts(self) -> Sequence[Part]:

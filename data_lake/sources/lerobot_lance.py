@@ -48,8 +48,9 @@ class LeRobotLance(LeRobotFolder):
         return is_lance(path) or any((folder / NAMES[0]).is_dir() for folder in (path, path / "data"))
 
     def _list(self, path: Path, info: Mapping[str, Any], version: str) -> Listing:
-        stored = _stored_videos(path, info) if (path / "videos.lance").is_dir() else {}
-        listing = list_v3(path, info, stored.__contains__)
+        has_videos = (path / "videos.lance").is_dir()
+        stored = _stored_videos(path, info) if has_videos else {}
+        listing = list_v3(path, info, has_videos=has_videos)
         return replace(listing, episodes=tuple(_with_bytes(listed, stored) for listed in listing.episodes))
 
     def _rows(self, listed: Listed, listed_numbers: Collection[int]) -> tuple[pa.Table, list[Finding]]:

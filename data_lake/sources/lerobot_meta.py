@@ -30,8 +30,8 @@ def metadata_findings(
 def facts(info: Mapping[str, Any], version: str, listing: Listing) -> dict[str, Any]:
     """What totals and version in meta/info.json have to be, as far as the layout and the lists tell."""
     true: dict[str, Any] = {"codebase_version": version, "total_episodes": len(listing.episodes)}
-    if listing.tasks:
-        true["total_tasks"] = len(listing.tasks)
+    if listing.tasks or listing.wordless:
+        true["total_tasks"] = len(listing.tasks) + len(listing.wordless)
     if version != "v3.0":
         last = max((listed.episode for listed in listing.episodes), default=0)
         true["total_videos"] = len(listing.episodes) * len(listing.cameras)

@@ -12,9 +12,11 @@ from typing import Any
 from data_lake.findings import Finding, finding
 from data_lake.sources.episode import VideoSpan
 from data_lake.sources.files import ODD, read_meta_lines, unreadable_meta, well_formed
+from data_lake.sources.instructions import listed_tasks, tasks_of
 from data_lake.sources.listing import Listed, Listing, cameras_of, fill
 from errors import UserError
 
+LARGEST = 2**63 - 1  # that 64 bits can count
 _NUMBER = re.compile(r"^episode_(\d+)\.(?:parquet|mp4)$")
 DATA_PATH = "data/chunk-{episode_chunk:03d}/episode_{episode_index:06d}.parquet"
 VIDEO_PATH = "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_index:06d}.mp4"
@@ -23,10 +25,10 @@ VIDEO_PATH = "videos/chunk-{episode_chunk:03d}/{video_key}/episode_{episode_inde
 def list_v2(root: Path, info: Mapping[str, Any]) -> Listing:
     """Raises UserError LAKE-004 when meta/episodes.jsonl or meta/tasks.jsonl cannot be read."""
     entries = _episode_entries(root)
-    tasks = {}
+    tasks, wordless = dict[int, str](), dict[int, str]()
     if (path := root / "meta/tasks.jsonl").exists():
         with well_formed(path):
-            tasks = {int(line["task_index"]): str(line["task"]) for line in read_meta_lines(path)}
+            tasks, wordless = listed_tasks((int(line["task_index"]), line["task"]) for line in read_meta_lines(path))
     videos = _by_camera(root / "videos")
     declared = cameras_of(info["features"], "video")
     cameras = tuple(key for key in declared if key in videos) if info["features"] else tuple(sorted(videos))
@@ -44,13 +46,13 @@ def list_v2(root: Path, info: Mapping[str, Any]) -> Listing:
         for number, path in sorted(data.items())
         if number not in numbers
     ]
-    return Listing(episodes=listed, tasks=tasks, cameras=cameras, findings=tuple(findings))
+    return Listing(episodes=listed, tasks=tasks, cameras=cameras, findings=tuple(findings), wordless=wordless)
 
 
 def _episode_entries(root: Path) -> list[dict[str, Any]]:
     entries, path = [], root / "meta/episodes.jsonl"
     for number, line in enumerate(read_meta_lines(path), start=1):
-        if not isinstance(line.get("episode_index"), int):
+        if not isinstance(index := line.get("episode_index"), int) or not -LARGEST <= index <= LARGEST:
             raise unreadable_meta(path, f"without an episode_index in entry {number}")
         entries.append(line)
     return sorted(entries, key=lambda entry: entry["episode_index"])
@@ -103,15 +105,20 @@ class _Places:
         return self._looked[episode, camera]
 
     def _look(self, episode: int, camera: str | None) -> Path | None:
+        path = self.expected(episode, camera)
+        return path if path is not None and path.is_file() else None
+
+    def expected(self, episode: int, camera: str | None = None) -> Path | None:
+        """Where the template says that it is; None when it cannot be filled."""
         values: dict[str, int | str] = {"episode_index": episode, "episode_chunk": episode // self.chunk_size}
         if camera is not None:
             values["video_key"] = camera
         filled = fill(self.data_path if camera is None else self.video_path, values)
-        path = self.root / filled if filled else None
-        return path if path is not None and path.is_file() else None
+        return self.root / filled if filled else None
 
     def rows_file(self, episode: int) -> Path | None:
-        return self.templated(episode) or self.data_files.get(episode)
+        """Where the rows are, or where they are missing."""
+        return self.templated(episode) or self.data_files.get(episode) or self.expected(episode)
 
     def video_file(self, episode: int, camera: str) -> Path | None:
         return self.templated(episode, camera) or self.video_files[camera].get(episode)
@@ -141,7 +148,9 @@ def _listed(
     for key in cameras:
         path = places.video_file(episode, key)
         if path is None:
-            findings.append(finding("LAKE-010", episode=episode, camera=key))
+            missing = places.expected(episode, key)
+            file = missing.relative_to(places.root).as_posix() if missing else None
+            findings.append(finding("LAKE-010", episode=episode, camera=key, file=file))
         else:
             views[key] = VideoSpan(path=path, from_s=0.0, to_s=None)
     if stated is not None and episode not in stated:
@@ -150,15 +159,16 @@ def _listed(
                 "LAKE-053", "none that can be read of this episode", episode=episode, file="meta/episodes_stats.jsonl"
             )
         )
+    tasks, odd = tasks_of(entry.get("tasks"), episode)
     known = {"episode_index", "tasks", "length"}
     length = entry.get("length", entry.get("num_frames"))
     return Listed(
         episode=episode,
         length=int(length) if isinstance(length, int | float) else None,
-        tasks=tuple(str(task) for task in entry.get("tasks") or ()),
+        tasks=tasks,
         data=places.rows_file(episode),
         views=views,
         extra={key: value for key, value in entry.items() if key not in known},
         statistics=(stated or {}).get(episode, {}),
-        findings=tuple(findings),
+        findings=(*findings, *odd),
     )

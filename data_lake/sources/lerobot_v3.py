@@ -1,7 +1,7 @@
 """LeRobot v3.0: many episodes per file, lists as parquet; each camera has its own file index and time span."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 from data_lake.findings import Finding, finding
 from data_lake.sources.episode import VideoSpan
 from data_lake.sources.files import read_meta_parquet, unreadable_meta, well_formed
+from data_lake.sources.instructions import listed_tasks, tasks_of
 from data_lake.sources.listing import Listed, Listing, cameras_of, fill
 
 DATA_PATH = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
@@ -18,15 +19,15 @@ _KNOWN = {"episode_index", "tasks", "length", "dataset_from_index", "dataset_to_
 _PARTS = ("stats/", "meta/", "data/", "videos/")
 
 
-def list_v3(root: Path, info: Mapping[str, Any], has_video: Callable[[Path], bool] = Path.is_file) -> Listing:
-    """has_video: whether the source has the mp4 that this path names. Raises UserError LAKE-004 when the tables under
-    meta/ cannot be read."""
+def list_v3(root: Path, info: Mapping[str, Any], *, has_videos: bool) -> Listing:
+    """has_videos: whether the source holds a place for videos at all; one that was given away without them has no
+    cameras. Raises UserError LAKE-004 when the tables under meta/ cannot be read."""
     with well_formed(root / "meta/episodes"):
         pictures = [key for dtype in ("image", "video") for key in cameras_of(info["features"], dtype)]
         entries = _episode_entries(root, tuple(f"stats/{key}/" for key in pictures))
         declared = cameras_of(info["features"], "video")
         spans = {key: _spans(root, info, entries, key) for key in declared}
-        cameras = tuple(key for key in declared if any(has_video(span.path) for span in spans[key].values()))
+        cameras = tuple(key for key in declared if spans[key] and has_videos)  # a file that is named must be there
         findings = [finding("LAKE-045", key, camera=key) for key in declared if key not in cameras]
         shared: dict[int, list[Finding]] = {}
         for key in cameras:
@@ -37,7 +38,8 @@ def list_v3(root: Path, info: Mapping[str, Any], has_video: Callable[[Path], boo
             views = {key: spans[key][entry["episode_index"]] for key in cameras if entry["episode_index"] in spans[key]}
             listed.append(_listed(root, info, entry, views, shared.get(entry["episode_index"], [])))
         findings += _tiling(entries) + _unlisted_files(root, listed)
-    return Listing(episodes=tuple(listed), tasks=_tasks(root), cameras=cameras, findings=tuple(findings))
+    tasks, wordless = listed_tasks(_tasks(root))
+    return Listing(episodes=tuple(listed), tasks=tasks, cameras=cameras, findings=tuple(findings), wordless=wordless)
 
 
 def _episode_entries(root: Path, pictures: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -52,17 +54,17 @@ def _episode_entries(root: Path, pictures: tuple[str, ...]) -> list[dict[str, An
     return sorted(entries, key=lambda entry: entry["episode_index"])
 
 
-def _tasks(root: Path) -> dict[int, str]:
+def _tasks(root: Path) -> list[tuple[int, Any]]:
     """meta/tasks.parquet is a data frame whose index is the text, under whatever name."""
     path = root / "meta/tasks.parquet"
     if not path.exists():
-        return {}
+        return []
     table = read_meta_parquet(path)
     texts = [field.name for field in table.schema if pa.types.is_string(field.type) or field.type == pa.large_string()]
     if "task_index" not in table.column_names or not texts:
         raise unreadable_meta(path, "without task_index and a column of text")
     text = "task" if "task" in texts else texts[0]
-    return dict(zip(table["task_index"].to_pylist(), table[text].to_pylist(), strict=True))
+    return list(zip(table["task_index"].to_pylist(), table[text].to_pylist(), strict=True))
 
 
 def _number(value: Any) -> float | None:
@@ -114,15 +116,16 @@ def _listed(
     chunk, file = (_number(entry.get(f"data/{name}")) or 0.0 for name in ("chunk_index", "file_index"))
     filled = fill(template, {"chunk_index": int(chunk), "file_index": int(file)})
     length = entry.get("length")
+    tasks, odd = tasks_of(entry.get("tasks"), int(entry["episode_index"]))
     return Listed(
         episode=int(entry["episode_index"]),
         length=None if length is None else int(length),
-        tasks=tuple(str(task) for task in entry.get("tasks") or ()),
+        tasks=tasks,
         data=root / filled if filled else None,
         views=views,
         extra={key: value for key, value in entry.items() if key not in _KNOWN and not key.startswith(_PARTS)},
         statistics=_stated(entry),
-        findings=tuple(shared),
+        findings=(*shared, *odd),
     )
 
 

@@ -29,12 +29,14 @@ class Listed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listing:
-    """episodes: in order of their numbers. tasks: index to text. cameras: those that have files."""
+    """episodes: in order of their numbers. tasks: index to text. cameras: those that have files. wordless: index to
+    what is listed in place of a text."""
 
     episodes: tuple[Listed, ...]
     tasks: Mapping[int, str]
     cameras: tuple[str, ...]
     findings: tuple[Finding, ...] = ()
+    wordless: Mapping[int, str] = field(default_factory=dict)
 
 
 def parts_of(listing: Listing, root: Path) -> list[tuple[Part, list[list[Listed]]]]:

@@ -59,7 +59,7 @@ def doctor(
     )
     for text, number in sorted(found["tasks"].items(), key=lambda item: -item[1])[:SHOWN_TASKS]:
         screen.line(f"  {number:>6} × {text or '(no instruction)'}")
-    if fix := _commonest_fix(found["findings"]):
+    if fix := gravest_fix(found["findings"]):
         screen.line(f"  next: {fix}")
     if counts["ok"] and found["format"] != "lake":
         given = "".join(f" --set {shlex.quote(each)}" for each in reading[1])
@@ -184,10 +184,7 @@ def show_findings(findings: list[dict[str, Any]], tell: Callable[[str], None]) -
         tell(f"  … and {len(findings) - SHOWN_FINDINGS} more (--json has all)")
 
 
-def _commonest_fix(findings: list[dict[str, Any]]) -> str:
-    """What mends most of the errors, or of the warnings where there is no error."""
-    for severity in ("error", "warning"):
-        fixes = [finding["fix"] for finding in findings if finding["severity"] == severity and finding["fix"]]
-        if fixes:
-            return max(fixes, key=fixes.count)
-    return ""
+def gravest_fix(findings: list[dict[str, Any]]) -> str:
+    """What mends the first of the errors, which come as `fold` orders them, or of the warnings where there is none."""
+    by_severity = {finding["severity"]: finding["fix"] for finding in reversed(findings) if finding["fix"]}
+    return by_severity.get("error") or by_severity.get("warning") or ""

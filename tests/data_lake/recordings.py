@@ -24,15 +24,15 @@ def colour(episode: int, frame: int) -> tuple[int, int, int]:
     return (episode * 40) % 256, (frame * 12) % 256, 128
 
 
-def write_video(path: Path, colours: Sequence[tuple[int, int, int]], fps: int = FPS) -> None:
+def write_video(path: Path, colours: Sequence[tuple[int, int, int]], fps: int = FPS, size: int = SIZE) -> None:
     """One flat frame of 32 x 32 per colour, a keyframe every five."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libx264", rate=fps, options={"g": "5", "preset": "ultrafast"})
-        stream.width = stream.height = SIZE
+        stream.width = stream.height = size
         stream.pix_fmt = "yuv420p"
         for value in colours:
-            frame = av.VideoFrame.from_ndarray(np.full((SIZE, SIZE, 3), value, np.uint8), format="rgb24")
+            frame = av.VideoFrame.from_ndarray(np.full((size, size, 3), value, np.uint8), format="rgb24")
             container.mux(stream.encode(frame))
         container.mux(stream.encode(None))
 

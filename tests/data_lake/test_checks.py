@@ -6,8 +6,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from data_lake.checks import check_rows, check_trial, check_video
+from data_lake.schema import canonical, vectors
 from data_lake.sources.episode import Episode, Feature, SourceCard, VideoSpan
 from data_lake.trial import Trial
 from data_lake.video import VideoIndex
@@ -51,6 +54,7 @@ STATES = [[0.0, 0.0, 0.0]] * 5
     [
         ("observation.state", [*STATES[:4], [0.0, float("nan"), 0.0]], "LAKE-016"),
         ("observation.state", [*STATES[:4], [0.0, float("inf"), 0.0]], "LAKE-016"),
+        ("observation.state", [*STATES[:4], [0.0, -1e39, 0.0]], "LAKE-016"),
         ("observation.state", [*STATES[:4], None], "LAKE-016"),
         ("observation.state", [*STATES[:4], [0.0, None, 0.0]], "LAKE-016"),
         ("observation.state", [*STATES[:4], [0.0, 0.0]], "LAKE-019"),
@@ -81,6 +85,13 @@ def test_a_missing_column(name: str, code: str) -> None:
 @pytest.mark.parametrize(("length", "count", "code"), [(6, 5, "LAKE-012"), (0, 5, "LAKE-012"), (0, 0, "LAKE-020")])
 def test_lengths(length: int, count: int, code: str) -> None:
     assert codes(rows_of(0, count, 0), length=length) == [code]
+
+
+@given(value=st.floats(width=64), listed=st.booleans())
+def test_what_the_lake_would_hold_is_finite(value: float, listed: bool) -> None:
+    rows = rows_of(0, 2, 0).append_column("effort", pa.array([[0.0], [value]] if listed else [0.0, value]))
+    stored = vectors(canonical(rows.drop_columns(["task_index"]))["effort"])
+    assert stored is not None and np.isfinite(stored).all() == (codes(rows, length=2) == [])
 
 
 def test_declared_rows_that_are_not_there() -> None:

@@ -1,5 +1,6 @@
 """Choosing episodes: exactly those that SQL or numbers name, whichever numbers are asked by."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from data_lake.curation import Choice, choose, episode_columns, parse_numbers
 from data_lake.version import DatasetVersion, open_version
 from errors import UserError
-from tests.data_lake.recordings import write_v2
+from tests.data_lake.recordings import change_episodes, write_v2
 from tests.data_lake.seen import ingest
 
 LENGTHS = (8, 12, 10, 6, 12)
@@ -124,3 +125,28 @@ def test_what_a_source_says_of_its_episodes_is_a_column(version: DatasetVersion)
     table = episode_columns(_with(version, episodes))
     assert table["seed"].to_pylist() == ["1", "two"]
     assert table["length"].to_pylist() == [8, 12] and table["extra_length"].to_pylist() == ["long", None]
+
+
+ODD = (
+    st.integers() | st.floats() | st.booleans() | st.text(st.characters(exclude_categories=()), max_size=2) | st.none()
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(said=st.lists(st.dictionaries(st.sampled_from(["seed", "length", "extra_length"]), ODD), min_size=2, max_size=2))
+def test_whatever_a_source_says_can_be_asked_for(version: DatasetVersion, said: list[dict[str, Any]]) -> None:
+    """Integers beyond 64 bits, kinds that differ, halves of letters; no name takes the place of another."""
+    told = zip(version.episodes[:2], said, strict=True)
+    table = episode_columns(_with(version, [{**row, "extra": json.dumps(extra)} for row, extra in told]))
+    plain = len(episode_columns(version).column_names)
+    assert len(set(table.column_names)) == plain + len({*said[0], *said[1]})
+    assert table["length"].to_pylist() == [row["length"] for row in version.episodes[:2]]
+
+
+def test_a_count_beyond_64_bits_does_not_stop_a_filter(tmp_path: Path) -> None:
+    source = write_v2(tmp_path / "v2")
+    change_episodes(source, 1, serial=2**63, many=2**200)
+    ingest(source, tmp_path / "datasets/cart")
+    found = open_version(tmp_path, "cart")
+    assert numbers(found, where="length > 8") == [1, 2]
+    assert numbers(found, where=f"serial = '{2**63}'") == [1]

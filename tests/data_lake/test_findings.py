@@ -53,3 +53,10 @@ def test_errors_come_first() -> None:
         "LAKE-011",
         "LAKE-041",
     ]
+
+
+def test_what_stops_more_comes_before_what_stops_less() -> None:
+    few = [finding("LAKE-007", episode=n) for n in range(2)]
+    most = [finding("LAKE-023", episode=n) for n in range(5)]
+    all_of_them = finding("LAKE-116"), finding("LAKE-004")
+    assert [item.code for item in fold([*few, *most, *all_of_them])] == ["LAKE-004", "LAKE-023", "LAKE-007", "LAKE-116"]

@@ -1,14 +1,19 @@
 """Frames of one data set are of one kind; names and cameras may differ."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from data_lake.fitting import same_kind
+from data_lake.doctor import doctor
+from data_lake.fitting import STRANGERS, Stranger, same_kind
 from data_lake.sources import open_source
 from data_lake.sources.episode import Source
 from errors import UserError
-from tests.data_lake.recordings import write_v2
+from tests.data_lake.recordings import CAMERA, change_info, change_rows, colour, write_v2, write_video
+from tests.data_lake.seen import LENGTHS, ingest
 
 VIDEO = {"dtype": "video", "shape": [8, 8, 3], "names": None}
 STATE = {"dtype": "float32", "shape": [3], "names": None}
@@ -40,9 +45,74 @@ def test_the_same_kind(held: dict[str, object], new: dict[str, object], source: 
         (10, {"observation.state": {**STATE, "dtype": "int64"}}, "observation.state"),
         (10, {"observation.state": STATE, "next.reward": STATE}, "next.reward"),
         (20, {"observation.state": STATE}, "fps"),
+        (10, {"observation.state": STATE, "top": {**VIDEO, "shape": [4, 6, 3]}}, r"top \(8 x 8, 6 x 4 before\)"),
     ],
 )
 def test_another_kind(fps: int, held: dict[str, object], word: str, source: Source) -> None:
     with pytest.raises(UserError, match=word) as error:
-        same_kind(source, "cart", {"fps": fps, "features": held}, {"observation.state": STATE})
+        same_kind(source, "cart", {"fps": fps, "features": held}, {"observation.state": STATE, "top": VIDEO})
     assert error.value.code == "LAKE-006"
+
+
+def wide(source: Path, episode: int, columns: dict[str, list[Any]]) -> None:
+    change_rows(source / f"data/chunk-000/episode_{episode:06d}.parquet", **columns)
+
+
+def larger(source: Path, episode: int) -> None:
+    frames = [colour(episode, frame) for frame in range(LENGTHS[episode])]
+    write_video(source / f"videos/chunk-000/{CAMERA}/episode_{episode:06d}.mp4", frames, size=64)
+
+
+ODD: dict[str, tuple[Callable[[Path, int], None], str]] = {
+    "action": (lambda s, n: wide(s, n, {"action": [[0.0] * 5] * LENGTHS[n]}), "LAKE-019"),
+    "observation.state": (lambda s, n: wide(s, n, {"observation__state": [[0.0] * 5] * LENGTHS[n]}), "LAKE-019"),
+    "dtype": (lambda s, n: wide(s, n, {"action": [[1, 2]] * LENGTHS[n]}), "LAKE-019"),
+    "more": (lambda s, n: wide(s, n, {"next__reward": [0.5] * LENGTHS[n]}), "LAKE-019"),
+    "size": (larger, "LAKE-233"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_odd_episode_stays_out_and_the_others_come_in(odd: str, tmp_path: Path) -> None:
+    """Where info.json declares nothing, the first sound episode says what all are like; doctor agrees."""
+    spoil, code = ODD[odd]
+    source = write_v2(tmp_path / "v2", LENGTHS)
+    change_info(source, features={})
+    spoil(source, 1)
+    done = ingest(source, tmp_path / "cart")
+    assert [each["source_episode"] for each in done.view["episodes"]] == [0, 2]
+    (found,) = [item for item in done.findings if item.code == code]
+    assert found.episode == 1 and "before" in found.message
+    assert code != "LAKE-233" or ("64 x 64, 32 x 32" in found.message and found.camera == CAMERA)
+    examined = doctor(str(source))
+    assert examined["episodes"] == {"in": 3, "ok": 2, "quarantined": 1}
+    assert found.as_json() in examined["findings"]
+    assert ingest(source, tmp_path / "cart").num_new == 0, "and again"
+
+
+def test_a_declared_number_that_one_episode_lacks(tmp_path: Path) -> None:
+    source = write_v2(tmp_path / "v2", LENGTHS)
+    for number in (0, 2):
+        wide(source, number, {"next__reward": [0.5] * LENGTHS[number]})
+    features = json.loads((source / "meta/info.json").read_text())["features"]
+    change_info(source, features=features | {"next.reward": {"dtype": "float64", "shape": [1], "names": None}})
+    done = ingest(source, tmp_path / "cart")
+    assert [each["source_episode"] for each in done.view["episodes"]] == [0, 2]
+    assert any(item.code == "LAKE-019" and "next.reward is missing" in item.message for item in done.findings)
+
+
+def test_an_episode_that_does_not_fit_the_embodiment_comes_first(tmp_path: Path) -> None:
+    """What is known before decides, not who comes first."""
+    source = write_v2(tmp_path / "v2", LENGTHS)
+    change_info(source, features={})
+    wide(source, 0, {"action": [[0.0] * 5] * LENGTHS[0]})
+    done = ingest(source, tmp_path / "cart", dims=(3, 2))
+    assert [each["source_episode"] for each in done.view["episodes"]] == [1, 2]
+
+
+def test_a_source_of_which_nothing_fits_is_refused_early(tmp_path: Path) -> None:
+    source = write_v2(tmp_path / "v2", (2,) * (STRANGERS + 4), cameras=())
+    seen: list[int] = []
+    with pytest.raises(Stranger, match="2 action dimensions"):
+        ingest(source, tmp_path / "cart", dims=(3, 7), on_progress=lambda done, *_: seen.append(done))
+    assert len(seen) == STRANGERS - 1

@@ -10,6 +10,7 @@ from data_lake.learnt import CHUNK_OFFSETS, is_small, learnt_of, statistics_json
 from data_lake.request import HELD_OUT, TRAIN, Request
 from data_lake.sketches import Summary
 from data_lake.steps import Steps
+from errors import UserError
 from tests.data_lake.conftest import CodedLake
 from tests.data_lake.lake_fixture import RECORDED, request_for, rows_of
 
@@ -75,3 +76,18 @@ def test_few_rows_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit, expected in ((10, True), (9, False)):
         monkeypatch.setattr("data_lake.learnt.EXACT_NUMBERS", limit)
         assert is_small(summaries) == expected
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered")
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("name", ["proprio", "action"])
+def test_statistics_that_are_not_finite_are_never_given(name: str, value: float, exact: bool) -> None:
+    rows = {each: np.zeros((9, 4), np.float32) for each in ("proprio", "action")}
+    rows[name][5, 2] = value
+    steps = [Steps(proprio_TP=rows["proprio"], actions_TA=rows["action"])]
+    with pytest.raises(UserError, match=rf"{name}\[2\]") as refused:
+        statistics(steps, request_for(), [TRAIN], exact=exact)
+    assert refused.value.code == "LAKE-232"
+    sound = Steps(proprio_TP=np.zeros((9, 4), np.float32), actions_TA=np.zeros((9, 4), np.float32))
+    assert statistics([sound, *steps], request_for(), [TRAIN, HELD_OUT], exact=exact)[name]["max"] == [0.0] * 4

@@ -9,6 +9,8 @@ import pytest
 
 from data_lake.decode import frames, rgb
 from data_lake.packets import Codec, Decoders, decode_run, index_packets
+from data_lake.trial import Trial, decode_all
+from data_lake.video import index_bytes
 from errors import UserError
 from tests.data_lake.lake_fixture import coded_image, mp4
 
@@ -20,10 +22,10 @@ def moving(count: int) -> list[np.ndarray]:
     return [random.integers(0, 256, (64, 64, 3), np.uint8) // 32 * 8 + 7 * number % 64 for number in range(count)]
 
 
-def with_b_frames(images: Sequence[np.ndarray], form: str = "mp4", **options: str) -> bytes:
+def with_b_frames(images: Sequence[np.ndarray], form: str = "mp4", fps: int = 20, **options: str) -> bytes:
     content = io.BytesIO()
     with av.open(content, "w", format=form, options=options) as container:
-        stream = container.add_stream("libx264", rate=20, options={"bf": "3", "g": "8", "x264-params": "scenecut=0"})
+        stream = container.add_stream("libx264", rate=fps, options={"bf": "3", "g": "8", "x264-params": "scenecut=0"})
         stream.height, stream.width, stream.pix_fmt = *images[0].shape[:2], "yuv420p"
         for image in images:
             container.mux(stream.encode(av.VideoFrame.from_ndarray(image.astype(np.uint8), format="rgb24")))
@@ -31,10 +33,25 @@ def with_b_frames(images: Sequence[np.ndarray], form: str = "mp4", **options: st
     return content.getvalue()
 
 
-def in_turn(content: bytes, count: int) -> list[np.ndarray]:
+def cut_off(content: bytes, count: int, fps: int = 20) -> bytes:
+    """The same packets in an mp4 whose edit list begins `count` frames later, between two keyframes."""
+    cut = io.BytesIO()
+    with av.open(io.BytesIO(content)) as source, av.open(cut, "w", format="mp4") as container:
+        video = source.streams.video[0]
+        stream = container.add_stream_from_template(video)
+        for packet in source.demux(video):
+            if packet.pts is None or packet.dts is None or packet.time_base is None:
+                continue
+            shift = round(count / (fps * packet.time_base))
+            packet.pts, packet.dts, packet.stream = packet.pts - shift, packet.dts - shift, stream
+            container.mux(packet)
+    return cut.getvalue()
+
+
+def in_turn(content: bytes, count: int, fps: int = 20) -> list[np.ndarray]:
     """The oracle: every frame, decoded from the first on."""
     wanted = range(count)
-    return [image for _, image in frames(io.BytesIO(content), from_s=0, to_s=None, fps=20, wanted=wanted)]
+    return [image for _, image in frames(io.BytesIO(content), from_s=0, to_s=None, fps=fps, wanted=wanted)]
 
 
 def at_random(content: bytes, order: Sequence[int]) -> list[np.ndarray]:
@@ -125,3 +142,18 @@ def test_decoders_wait_for_their_codec_and_no_more_than_the_limit_do() -> None:
     with decoders.lend(codecs[0]):
         pass
     assert decoders.num_opened == 5  # the first one went when the third came
+
+
+@pytest.mark.parametrize("count", [1, 3, 8, 11])
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_frames_that_an_edit_list_cuts_off_count_for_nobody(count: int, bidirectional: bool) -> None:
+    whole = with_b_frames(moving(23)) if bidirectional else mp4(moving(23), 20, "libx264")
+    content, left = cut_off(whole, count), 23 - count
+    index, packets = index_bytes(content), index_packets(io.BytesIO(content), "here")
+    assert (len(index.times_s), int(packets.shown_N.sum())) == (left, left)
+    np.testing.assert_allclose(index.times_s, np.arange(left) / 20)
+    assert (min(index.keyframes) == -1) == bool(count % 8)
+    assert decode_all(io.BytesIO(content)) == Trial()
+    expected = in_turn(whole, 23)[count:]
+    np.testing.assert_array_equal(in_turn(content, left), expected)
+    np.testing.assert_array_equal(at_random(content, range(left)), expected)

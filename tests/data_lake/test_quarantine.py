@@ -2,14 +2,21 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from data_lake.doctor import doctor
+from data_lake.frames import FrameReader
+from data_lake.version import open_version
 from tests.data_lake.recordings import (
     CAMERA,
+    FPS,
+    SIZE,
     change_episode_table,
     change_episodes,
     change_rows,
@@ -17,6 +24,9 @@ from tests.data_lake.recordings import (
     write_v3,
 )
 from tests.data_lake.seen import LENGTHS, content, ingest
+from tests.data_lake.test_packets import cut_off, in_turn, moving, with_b_frames
+
+SIDE = "observation.images.side"
 
 
 @pytest.fixture
@@ -111,3 +121,57 @@ def test_a_bad_span(changes: dict[str, Any], code: str, v2: Path, tmp_path: Path
     done = ingest(v3, tmp_path / "cart")
     assert (done.num_episodes, done.num_quarantined) == (2, 1)
     assert code in [found for found, episode in findings(tmp_path / "cart") if episode == 2]
+
+
+def told_of(root: Path) -> list[dict[str, Any]]:
+    return json.loads((root.parent / f"{root.name}-out/findings.json").read_text())
+
+
+@pytest.mark.parametrize(("lost", "episodes"), [((SIDE,), (0, 1, 2)), ((CAMERA, SIDE), (0, 1, 2)), ((SIDE,), (1,))])
+def test_a_camera_whose_file_is_lost(lost: tuple[str, ...], episodes: tuple[int, ...], tmp_path: Path) -> None:
+    """v3.0 names the file of each episode's camera: it is asked for again, whether others are there or not."""
+    v2 = write_v2(tmp_path / "v2", LENGTHS, (CAMERA, SIDE))
+    without = [(number, SIDE) for number in range(3) if number not in episodes]
+    v3 = write_v3(tmp_path / "v3", v2, LENGTHS, (CAMERA, SIDE), without=without)
+    for camera in lost:
+        (v3 / f"videos/{camera}/chunk-000/file-000.mp4").unlink()
+    examined = doctor(str(v3))
+    found = [item for item in examined["findings"] if item["code"] == "LAKE-010"]
+    assert {item["camera"] for item in found} == set(lost)
+    assert all(item["file"].endswith("file-000.mp4") and "copy the file again" in item["fix"] for item in found)
+    assert examined["episodes"] == {"in": 3, "ok": 3 - len(episodes), "quarantined": len(episodes)}
+
+
+def test_a_source_that_was_given_away_without_videos(tmp_path: Path) -> None:
+    v3 = write_v3(tmp_path / "v3", write_v2(tmp_path / "v2", LENGTHS), LENGTHS)
+    shutil.rmtree(v3 / "videos")
+    done = ingest(v3, tmp_path / "cart")
+    assert (done.num_episodes, "LAKE-045") == (3, next(item.code for item in done.findings if item.camera))
+
+
+def test_what_is_missing_of_v2_is_named(v2: Path, tmp_path: Path) -> None:
+    rows_file(v2, 0).unlink()
+    video_file(v2, 2).unlink()
+    ingest(v2, tmp_path / "cart")
+    files = {item["code"]: item["file"] for item in told_of(tmp_path / "cart") if item["severity"] == "error"}
+    expected = {"LAKE-009": rows_file(v2, 0), "LAKE-010": video_file(v2, 2)}
+    assert files == {code: path.relative_to(v2).as_posix() for code, path in expected.items()}
+
+
+def noise(count: int) -> list[np.ndarray]:
+    return [image[:SIZE, :SIZE] for image in moving(count)]
+
+
+@pytest.mark.parametrize("cut", [3, 5])
+def test_frames_that_are_cut_off_are_no_frames(cut: int, v2: Path, tmp_path: Path) -> None:
+    """Rows for what is shown go in and are read; rows for all packets do not fit."""
+    for number, rows in ((0, LENGTHS[0]), (1, LENGTHS[1] - cut)):
+        content = with_b_frames(noise(rows + cut), fps=FPS)
+        video_file(v2, number).write_bytes(cut_off(content, cut, fps=FPS))
+    done = ingest(v2, tmp_path / "datasets/cart")
+    assert [each["source_episode"] for each in done.view["episodes"]] == [0, 2]
+    assert ("LAKE-011", 1) in findings(tmp_path / "datasets/cart")
+    reader = FrameReader(open_version(tmp_path, "cart"))
+    (shown,) = reader.batch(range(LENGTHS[0])).images.values()
+    with_all = in_turn(with_b_frames(noise(LENGTHS[0] + cut), fps=FPS), LENGTHS[0] + cut, fps=FPS)
+    assert np.array_equal(shown, with_all[cut:])

@@ -12,10 +12,11 @@ import pytest
 from data_lake.packing import TokenCount
 from data_lake.preprocess import preprocess_view
 from data_lake.samples import Batch, SampleTable
+from data_lake.video import index_bytes
 from data_lake.view import read_view
 from errors import UserError
 from tests.data_lake.conftest import CodedLake
-from tests.data_lake.lake_fixture import RECORDED, request_for, write_view
+from tests.data_lake.lake_fixture import RECORDED, mp4, request_for, write_dataset, write_view
 
 TOKENS = TokenCount(tokens_per_view=4, state_tokens=1, action_horizon=8)
 
@@ -92,3 +93,31 @@ def test_frames_that_a_video_lacks_are_found_before_training(coded: CodedLake, t
     where = rf"(?s)DECODE-004.*episode {late.episode_index} · view \w+ · video .*, file \d+ "
     with pytest.raises(UserError, match=where):
         preprocess_view(view, coded.dataset, request_for(images="video"), tmp_path)
+
+
+def test_a_broken_video_is_told_with_its_episode_and_what_finds_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keyframe in the middle of episode 3 is no packet; with the decoded tier preprocessing says so, with the video
+    tier training does."""
+
+    def broken(images: list[np.ndarray], fps: float) -> bytes:
+        content = mp4(images, fps)
+        index = index_bytes(content)
+        place = index.keyframe_bytes[index.keyframes.index(25)]
+        return content[:place] + b"\xff" * 40 + content[place + 40 :]
+
+    monkeypatch.setattr("tests.data_lake.lake_fixture.mp4", broken)
+    vector = write_dataset(tmp_path / "cart", RECORDED)
+    write_view(tmp_path / "view", RECORDED, vector)
+    view = read_view(tmp_path / "view")
+    for images in ("decoded", "video"):
+        (tmp_path / images).mkdir()
+    with pytest.raises(UserError) as told_before:
+        preprocess_view(view, tmp_path / "cart", request_for(), tmp_path / "decoded")
+    preprocess_view(view, tmp_path / "cart", request_for(images="video"), tmp_path / "video")
+    with pytest.raises(UserError) as told_later:
+        batch_of(tmp_path / "video", list(range(24)))
+    for error in (told_before.value, told_later.value):
+        assert error.code == "DECODE-002" and error.next_step == "./vlaloop doctor cart --deep"
+        assert error.where.startswith("episode 3") and "file 3 · " in error.where

@@ -12,6 +12,7 @@ import pytest
 from data_lake.specs import IngestSpec, ReadSpec
 from data_lake.store import begin
 from flows.cli import main
+from flows.commands.episodes import gravest_fix
 from flows.commands.run import Order, _end, _parsed, _revoke
 from flows.places import Places
 from flows.plan import make_plan
@@ -279,3 +280,12 @@ def test_an_error_of_another_process_keeps_its_parts() -> None:
     error = _parsed(told, "retry")
     assert str(error) == told
     assert _parsed("LAKE-001: nothing", "retry").next_step == "retry"
+
+
+@pytest.mark.parametrize(
+    ("severities", "expected"),
+    [([], ""), (["note"], ""), (["note", "warning", "warning"], "mend 1"), (["warning", "error", "error"], "mend 1")],
+)
+def test_the_next_step_is_that_of_the_gravest_finding(severities: list[str], expected: str) -> None:
+    found = [{"severity": severity, "fix": f"mend {place}"} for place, severity in enumerate(severities)]
+    assert gravest_fix(found) == expected
