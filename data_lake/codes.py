@@ -273,4 +273,6 @@ CODES: dict[str, Code] = {
     "LAKE-186": _lake("what is stored is not what was recorded", "./vlaloop doctor on the data set"),
     "LAKE-187": _lake("a file of labels is not understood", "lines of JSON, or CSV: episode, instruction"),
     "LAKE-188": _lake("the newest version cannot be given up", "name an older one"),
+    "LAKE-240": _lake("a link in the source leads back to a folder that it is in", "remove the link"),
+    "LAKE-241": _lake("the source names a file that its snapshot leaves out", "move it to a folder of the source"),
 }
