@@ -275,4 +275,6 @@ CODES: dict[str, Code] = {
     "LAKE-188": _lake("the newest version cannot be given up", "name an older one"),
     "LAKE-240": _lake("a link in the source leads back to a folder that it is in", "remove the link"),
     "LAKE-241": _lake("the source names a file that its snapshot leaves out", "move it to a folder of the source"),
+    "LAKE-242": _lake("a small file does not say what was written", "restore it, or do what it said once more"),
+    "LAKE-243": _note("a file lies where none of its name belongs", "it is left alone"),
 }
