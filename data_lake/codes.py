@@ -277,4 +277,6 @@ CODES: dict[str, Code] = {
     "LAKE-241": _lake("the source names a file that its snapshot leaves out", "move it to a folder of the source"),
     "LAKE-242": _lake("a small file does not say what was written", "restore it, or do what it said once more"),
     "LAKE-243": _note("a file lies where none of its name belongs", "it is left alone"),
+    "LAKE-244": _lake("files are not what a stage made", "restore them, or build the stage again with --rebuild"),
+    "LAKE-245": _lake("another command or machine came between", "the same command again"),
 }

@@ -16,9 +16,8 @@ from upath import UPath
 from data_lake import identity, objects
 from data_lake.files import LakePath, name_below, put_if_absent, sha256, tree
 from data_lake.lease import Holder, Lease, acquire, newest
-from data_lake.refs import DatasetRef, Ref, SourceRef, from_json, to_json
+from data_lake.refs import Ref, from_json, to_json
 from data_lake.sealed import sealed, unsealed
-from errors import UserError
 
 RECORD = "record.json"
 REVOKED = "revoked.json"
@@ -143,7 +142,7 @@ class Attempt:
         return [record for record in reversed(found) if record["identity"]["version"] == identity["version"]]
 
     def vouch(self, path: Path, digest: str) -> None:
-        """`path` is a link to a file of this SHA-256 that a record vouches for: it need not be read again."""
+        """`path` is a link to a file that was read and has this SHA-256: it need not be read again."""
         self._known[path] = digest
 
     def copy(self, path: Path, source: UPath, size: int, digest: str) -> None:
@@ -253,31 +252,6 @@ def builders(lake: LakePath) -> dict[str, Holder]:
         if holder is not None and not holder.is_gone():
             found[name_below(lake, leases.parent)] = holder
     return found
-
-
-def require_files(lake: LakePath, refs: Sequence[Ref]) -> None:
-    """See that what `refs` stand for is still there, by sizes alone. Raises `UserError` LAKE-081 naming what is not."""
-    for ref in refs:
-        if isinstance(ref, SourceRef):  # outside of the lake
-            continue
-        slot = "/".join(ref.uri.split("/")[:2])
-        stage = slot.partition("/")[0]
-        expected = read_record(lake / slot / RECORD)["files"] if (lake / slot / RECORD).exists() else {}
-        sizes = {f"{slot}/{file}": each["size"] for file, each in expected.items()}
-        lost = [file for file, size in sizes.items() if not _has_size(lake / file, size)]
-        folders = [ref.uri, *([f"datasets/{ref.dataset}"] if isinstance(ref, DatasetRef) else [])]
-        lost += [folder for folder in folders if not (lake / folder).exists()]
-        if lost:
-            raise UserError(
-                "LAKE-081",
-                f"files that {stage} made are gone or cut short: {len(lost)}, the first is {lost[0]}",
-                where=str(lake / lost[0]),
-                next_step=f'restore them, or the same command with --rebuild {stage} --why "files lost"',
-            )
-
-
-def _has_size(path: LakePath, size: int) -> bool:
-    return path.exists() and path.stat().st_size == size
 
 
 def damaged(lake: LakePath, record: dict[str, Any]) -> list[str]:
