@@ -1,14 +1,15 @@
 """Files of earlier outputs of a stage that a new one takes as they are, by name: linked where the disk can; on an
 object store copied inside of it, whichever machine made them.
 
-What a finished slot's record vouches for is held to that before it is taken, so that it may be vouched for again.
+What a record vouches for, or the description of an unfinished attempt's block, is held to that before it is taken.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from upath import UPath
@@ -43,9 +44,13 @@ class Output:
     def is_here(self, name: str) -> bool:
         return os.path.exists(self.folder / name)
 
-    def holds(self, name: str) -> bool:
-        """Whether the file here is what the record vouches for, if one does."""
-        return name not in self.digests or content_sha256(self.folder / name) == self.digests[name]
+    def holds(self, name: str, told: str | None = None) -> bool:
+        """Whether the file here has the SHA-256 that the record vouches for or, without one, that was `told`."""
+        digest = self.digests.get(name, told)
+        return digest is None or content_sha256(self.folder / name) == digest
+
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Earlier:
@@ -77,16 +82,22 @@ class Earlier:
             return None
         return objects.get(holder.stored / name)
 
-    def take(self, names: Iterable[str], *, unread: Collection[str] = ()) -> bool:
+    def made(self, digests: Mapping[str, str]) -> None:
+        """Files of `out` whose SHA-256 is known since they were written."""
+        for name, digest in digests.items():
+            self._vouch(self._out / name, digest)
+
+    def take(self, names: Iterable[str], *, unread: Collection[str] = (), told: Mapping[str, str] = NOTHING) -> bool:
         """Put these files into `out`, the last one last; False, and nothing is put, unless all are there as they were.
 
         unread: those that this build does not read; where only a store has them they are copied there, and not here.
+        told: the SHA-256 of files for which no record vouches yet.
         """
         found = [(name, self._holder.get(name)) for name in names]
         holders = [(name, holder) for name, holder in found if holder is not None]
         if len(holders) < len(found) or not all(held.is_here(name) or name in held.sizes for name, held in holders):
             return False
-        if not all(holder.holds(name) for name, holder in holders if holder.is_here(name)):
+        if not all(holder.holds(name, told.get(name)) for name, holder in holders if holder.is_here(name)):
             return False  # made anew
         for name, holder in holders:
             if holder.stored is not None and name in holder.sizes:

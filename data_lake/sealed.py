@@ -42,6 +42,16 @@ def unsealed(path: LakePath, make: Callable[[dict[str, Any]], Kind], *, remedy: 
     raise UserError("LAKE-242", f"{CHANGED}: {what}", where=str(path), next_step=remedy)
 
 
+def fields_of(content: bytes) -> dict[str, Any] | None:
+    """The fields that were written, None where `content` does not say them."""
+    try:
+        found = json.loads(content)
+        digest = found.pop("digest", None)
+    except NOT_OF_ITS_FORM:
+        return None
+    return found if digest is None or digest == digest_of(found) else None
+
+
 def of_kind(kind: type[Kind], fields: Mapping[str, Any]) -> Kind:
     """The dataclass of these fields. Raises TypeError for one that lacks, or is of another type."""
     made = kind(**fields)

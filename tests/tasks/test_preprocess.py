@@ -201,6 +201,24 @@ def test_a_killed_attempt_is_gone_on_with(
     assert damaged(runtime.lake, built.record) == []
 
 
+@pytest.mark.parametrize("kind", ["samples.lance/data", "steps.lance/data", "blocks"])
+def test_a_block_of_a_killed_attempt_that_lost_a_bit_is_made_anew(
+    kind: str, runtime: Runtime, dataset: DatasetRef, reports: list[Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("data_lake.blocks.MAX_EPISODES", 1)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("data_lake.preprocess.make_card", Mock(side_effect=KeyboardInterrupt))
+        build(STAGE, spec_of(), dataset, runtime=runtime)
+    (folder,) = runtime.lake.glob(f"preprocess/*/attempts/1/{kind}")
+    path = min(folder.iterdir())
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    built = build(STAGE, spec_of(), dataset, runtime=runtime)
+    assert "6 episodes as prepared earlier" in built.record["summary"]["line"]
+    assert damaged(runtime.lake, built.record) == []
+
+
 def test_jpeg_is_another_slot_and_tells_its_fidelity(
     runtime: Runtime, dataset: DatasetRef, reports: list[Report]
 ) -> None:
