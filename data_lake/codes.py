@@ -285,4 +285,10 @@ CODES: dict[str, Code] = {
     "LAKE-186": _lake("what is stored is not what was recorded", "./vlaloop doctor on the data set"),
     "LAKE-187": _lake("a file of labels is not understood", "lines of JSON, or CSV: episode, instruction"),
     "LAKE-188": _lake("the newest version cannot be given up", "name an older one"),
+    "LAKE-240": _lake("a link in the source leads back to a folder that it is in", "remove the link"),
+    "LAKE-241": _lake("the source names a file that its snapshot leaves out", "move it to a folder of the source"),
+    "LAKE-242": _lake("a small file does not say what was written", "restore it, or do what it said once more"),
+    "LAKE-243": _note("a file lies where none of its name belongs", "it is left alone"),
+    "LAKE-244": _lake("files are not what a stage made", "restore them, or build the stage again with --rebuild"),
+    "LAKE-245": _lake("another command or machine came between", "the same command again"),
 }

@@ -10,6 +10,7 @@ import lance
 import numpy as np
 
 from data_lake import lake_meta
+from data_lake.beside import beside_findings
 from data_lake.examine import Examined, examine
 from data_lake.files import LakePath
 from data_lake.findings import Finding, finding, fold
@@ -140,6 +141,7 @@ def _of_dataset(
     bad = {item.episode for item in findings if item.severity == "error"}
     num_ok = 0 if None in bad else len(episodes) - len(bad)
     tasks = Counter(str(episode["instruction"]) for episode in episodes)
+    findings += beside_findings(root)
     findings += _repetitions(root.name, episodes, lineage(lake) if lake is not None else {})
     return _answer(name, "lake", str(manifest.version), (len(episodes), num_ok), tasks, findings)
 

@@ -1,20 +1,22 @@
 """Files of earlier outputs of a stage that a new one takes as they are, by name: linked where the disk can; on an
 object store copied inside of it, whichever machine made them.
 
-What a finished slot's record vouches for is not read again; what an unfinished attempt left is.
+What a record vouches for, or the description of an unfinished attempt's block, is held to that before it is taken.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from upath import UPath
 
 from data_lake import objects
 from data_lake.files import LakePath, link_or_copy, name_below, tree
+from data_lake.vouched import content_sha256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +44,18 @@ class Output:
     def is_here(self, name: str) -> bool:
         return os.path.exists(self.folder / name)
 
+    def holds(self, name: str, told: str | None = None) -> bool:
+        """Whether the file here has the SHA-256 that the record vouches for or, without one, that was `told`."""
+        digest = self.digests.get(name, told)
+        return digest is None or content_sha256(self.folder / name) == digest
+
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
 
 class Earlier:
-    """What `outputs`, the best first, hold for `out`. vouch: told (path, SHA-256) of each file that was linked.
+    """What `outputs`, the best first, hold for `out`. vouch: told (path, SHA-256) of each file that was linked, having
+    been read.
 
     copy: asked with (path, object, bytes, SHA-256) to put an object of the store where `path` will be there.
     """
@@ -63,23 +74,31 @@ class Earlier:
             self._holder.update(dict.fromkeys(names, output))
 
     def read(self, name: str) -> bytes | None:
-        """The content of the file `name`, None where no output has it."""
+        """The content of the file `name`, None where no output has it, or has it as it was."""
         holder = self._holder.get(name)
         if holder is not None and holder.is_here(name):
-            return (holder.folder / name).read_bytes()
+            return (holder.folder / name).read_bytes() if holder.holds(name) else None
         if holder is None or holder.stored is None or name not in holder.sizes:
             return None
         return objects.get(holder.stored / name)
 
-    def take(self, names: Iterable[str], *, unread: Collection[str] = ()) -> bool:
-        """Put these files into `out`, the last one last; False, and nothing is put, unless all are there.
+    def made(self, digests: Mapping[str, str]) -> None:
+        """Files of `out` whose SHA-256 is known since they were written."""
+        for name, digest in digests.items():
+            self._vouch(self._out / name, digest)
+
+    def take(self, names: Iterable[str], *, unread: Collection[str] = (), told: Mapping[str, str] = NOTHING) -> bool:
+        """Put these files into `out`, the last one last; False, and nothing is put, unless all are there as they were.
 
         unread: those that this build does not read; where only a store has them they are copied there, and not here.
+        told: the SHA-256 of files for which no record vouches yet.
         """
         found = [(name, self._holder.get(name)) for name in names]
         holders = [(name, holder) for name, holder in found if holder is not None]
         if len(holders) < len(found) or not all(held.is_here(name) or name in held.sizes for name, held in holders):
             return False
+        if not all(holder.holds(name, told.get(name)) for name, holder in holders if holder.is_here(name)):
+            return False  # made anew
         for name, holder in holders:
             if holder.stored is not None and name in holder.sizes:
                 self._copy(self._out / name, holder.stored / name, holder.sizes[name], holder.digests[name])

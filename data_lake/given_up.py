@@ -4,16 +4,16 @@ The word of it is put beside the manifests, which stay: a version's number is ne
 began on an old version cannot bring it back.
 """
 
-import json
 import time
 
-from data_lake.files import LakePath, put_if_absent, read_json
+from data_lake.files import LakePath, put_if_absent
+from data_lake.sealed import numbered, sealed, unsealed
 from errors import UserError
 
 
 def given_up(root: LakePath) -> set[int]:
     """Versions of the data set at `root` that were given up."""
-    return {int(path.stem) for path in (root / "given-up").glob("[0-9]*.json")}
+    return set(numbered(root / "given-up"))
 
 
 def given_up_path(root: LakePath, version: int) -> LakePath:
@@ -23,12 +23,21 @@ def given_up_path(root: LakePath, version: int) -> LakePath:
 def give_up(root: LakePath, version: int, *, who: str) -> None:
     """For good. Its files stay until `gc` finds that nothing needs them, some time after this."""
     word = {"version": version, "by": who, "at": time.time()}
-    put_if_absent(given_up_path(root, version), json.dumps(word, indent=1).encode())
+    put_if_absent(given_up_path(root, version), sealed(word))
 
 
 def given_up_at(root: LakePath, version: int) -> float:
-    """Seconds since 1970."""
-    return read_json(given_up_path(root, version), remedy="remove the file, and give the version up again")["at"]
+    """Seconds since 1970; where the word does not hold, those at which its file was last written. Given up it is."""
+    path = given_up_path(root, version)
+    try:
+        return word_of(path)
+    except UserError:
+        return path.stat().st_mtime
+
+
+def word_of(path: LakePath) -> float:
+    """When a version was given up, in seconds since 1970. Raises UserError as `unsealed`."""
+    return unsealed(path, lambda word: float(word["at"]), remedy="remove the file, and give the version up again")
 
 
 def expired(root: LakePath, version: int) -> UserError:

@@ -24,13 +24,13 @@ from data_lake.runners import Runner
 from data_lake.schema import features_of, frames_of, lake_name
 from data_lake.sources import open_source
 from data_lake.sources.episode import Source, view_name
+from data_lake.sources.snapshot import ensure_covered
 from data_lake.specs import IngestSpec
 from data_lake.tables import Manifest
 from data_lake.tally import add_moments
 from errors import Transient
 
 TRIES = 100  # of rival writers, each of which got an episode in
-
 PLAIN = str | int | float | bool | None  # what JSON can hold of what a source says beside
 HERE = Runner()
 OnProgress = Callable[[int, int, dict[str, float]], None]  # episodes done, of how many, figures
@@ -88,11 +88,12 @@ def ingest_source(
     the source's files; what they vouch for is not read again, nor written again after a crash. Without them all is
     read. workers: threads. runner: who examines and stores, with the same outcome. check: called between episodes, may
     raise. unchanged: raises when the source is no longer what `digests` are of; called before committing. Raises
-    UserError LAKE-001 when no episode is sound, LAKE-005 and LAKE-006 when they do not fit.
+    UserError LAKE-001 when no episode is sound, LAKE-005 and LAKE-006 when they do not fit, LAKE-241.
     """
     source = open_source(path, spec.read, source_format=spec.format)
     meaning = meaning_of(source.card, spec.read)
     same_embodiment(source, spec)
+    ensure_covered((file for part in source.parts for file in part.files), digests)
     label = label or path.name
     with runner.cluster() as cluster:
         order = _Order(
@@ -235,7 +236,6 @@ def _append(done: Pass, examined: Examined, source: Source) -> dict[str, Any]:
 
 
 def _commit(done: Pass, source: Source, spec: IngestSpec, meaning: dict[str, Any]) -> Manifest | None:
-    card = source.card
     moments = dict(lake_meta.moments_of(json.loads(done.meta[lake_meta.STATS]))) if done.meta else {}
     dotted = {lake_name(name): name for name in done.features}
     for name, found in done.new_moments.items():
@@ -244,8 +244,8 @@ def _commit(done: Pass, source: Source, spec: IngestSpec, meaning: dict[str, Any
     known = lake_meta.read_table(done.meta[lake_meta.EPISODES]) if done.meta else None
     features = {**done.features, **(done.info["features"] if done.info else {})}
     info = lake_meta.info_json(
-        fps=card.fps,
-        robot=done.info["robot_type"] if done.info else card.robot,
+        fps=source.card.fps,
+        robot=done.info["robot_type"] if done.info else source.card.robot,
         features=features,
         num_episodes=done.writer.num_held + len(done.added),
         num_frames=done.writer.num_frames,

@@ -40,7 +40,7 @@ def digests(root: LakePath, vector: Mapping[str, int], known: Digests) -> dict[s
             paths += [path / "data" / file.path for file in fragment.data_files()]
         for each in paths:
             title = name_below(root, each)
-            found[title] = known[title] if title in known else _blocks(each)
+            found[title] = known[title] if title in known else digest_blocks(each)
     return found
 
 
@@ -70,16 +70,17 @@ def ensure_intact(root: LakePath, held: Digests, *below: str) -> None:
 
 
 def _seen(path: LakePath) -> Sequence[str]:
-    """As `_blocks`; a file of this machine that nobody touched since is not read again."""
+    """As `digest_blocks`; a file of this machine that nobody touched since is not read again."""
     if not isinstance(path, Path):
-        return _blocks(path)
+        return digest_blocks(path)
     stat = path.stat()
     key = (str(path), stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
     if key not in _intact:
-        _intact[key] = _blocks(path)
+        _intact[key] = digest_blocks(path)
     return _intact[key]
 
 
-def _blocks(path: LakePath) -> Sequence[str]:
+def digest_blocks(path: LakePath) -> Sequence[str]:
+    """BLAKE3 of each BLOCK of a file, as a manifest has them."""
     with path.open("rb") as file:
         return [blake3(block).hexdigest() for block in iter(lambda: file.read(BLOCK), b"")]

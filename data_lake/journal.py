@@ -1,7 +1,8 @@
 """What an unfinished ingest has on disk for good, noted as it goes: the same ingest, begun again, takes it up.
 
-{data set}/unfinished/{base version}-{key}/000001.arrow, …: each adds entries, fragments, and rows that are in none yet.
-On an object store, too, where what was sent is dearest.
+{data set}/unfinished/{base version}-{key}/000001.arrow, …: each adds entries, fragments, and rows that are in none yet,
+and ends with its own BLAKE3. On an object store, too, where what was sent is dearest. A note that is not what was
+written, or whose files are not, is dropped with all behind it.
 """
 
 import hashlib
@@ -9,36 +10,45 @@ import json
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from blake3 import blake3
 from lance.fragment import FragmentMetadata
 
-from data_lake.files import LakePath, put_if_absent, read_bytes, remove
+from data_lake.files import LakePath, name_below, put_if_absent, read_bytes, remove
+from data_lake.integrity import damage, digest_blocks
+from data_lake.shelf import stored_files
 from data_lake.sources.files import ODD
 from data_lake.statistics import Moments
+from data_lake.stored_videos import num_as_recorded
 
 FOLDER = "unfinished"
 KEPT_S = 7 * 86400.0
 """How long what a killed ingest left is kept for its next attempt, while the data set stays as it was."""
 
 NOTED = b"noted"
+DIGEST_BYTES = 32
+FOLDERS = ("frames.lance", "videos.lance")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Durable:
     """What a writer has on disk for good and in no version. frames: fragments, and behind which absolute frame each
-    group of them ends. videos: fragments; the first num_videos of places (camera, digest, chunk, file) are in them."""
+    group of them ends. videos: fragments; the first num_videos of places (camera, digest, chunk, file) are in them.
+    files: what their data files hold, as `integrity.digests` says it, as far as a journal knows by now."""
 
     frames: list[tuple[int, list[FragmentMetadata]]] = field(default_factory=list)
     videos: list[FragmentMetadata] = field(default_factory=list)
     places: list[tuple[str, str, int, int]] = field(default_factory=list)
     num_videos: int = 0
+    files: dict[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,15 +88,15 @@ class Journal:
         self._mine = True
 
     def take_up(self) -> TakenUp | None:
-        """What the attempt before noted. None when there is none, or somebody cleaned its files away."""
+        """What the attempt before noted, as far as it is what that one wrote. None when nothing is."""
         tables = list(_segments(self._folder))
         said = [json.loads(table.schema.metadata[NOTED]) for table in tables]
+        said = said[: _num_kept(self._root, said)]
+        for path in sorted(self._folder.glob("*.arrow"))[len(said) :]:
+            _forget(path)
         if not said:
             return None
-        durable = _durable(said)
-        if not all(path.exists() for path in files_of(self._root, durable)):
-            _forget(self._folder)
-            return None
+        tables, durable = tables[: len(said)], _durable(said)
         self._number, self._last = len(said), said[-1]["id"]
         self._noted = (len(durable.frames), len(durable.videos), durable.num_videos)
         rows = pa.concat_tables(table.replace_schema_metadata() for table in tables)
@@ -108,18 +118,26 @@ class Journal:
         while self._waiting and self._waiting[0].num_videos <= durable.num_videos:
             steps.append(self._waiting.popleft())
         if steps:
-            payload = self._segment(steps, durable)
+            said, rows = self._segment(steps, durable)
             self._number += 1
-            self._puts.append(self._pool.submit(self._put, self._number, payload))
+            self._puts.append(self._pool.submit(self._put, self._number, said, rows, durable.files))
         while self._puts and self._puts[0].done():
             self._puts.popleft().result()
 
-    def _put(self, number: int, payload: bytes) -> None:
+    def _put(self, number: int, said: dict[str, Any], rows: pa.Table, held: dict[str, Sequence[str]]) -> None:
         """One after another, none behind one that failed. Another attempt may note, too: one of them is enough."""
         mine, self._mine = self._mine, False
-        self._mine = mine and put_if_absent(self._folder / f"{number:06d}.arrow", payload)
+        if mine:
+            with suppress(FileNotFoundError):  # somebody cleaned them away: committing says so
+                paths = files_of(self._root, _durable([said]))
+                files = {name_below(self._root, path): digest_blocks(path) for path in paths}
+                held.update(files)
+                noted = json.dumps({**said, "files": files}).encode()
+                payload = _sealed(rows.replace_schema_metadata({NOTED: noted}))
+                self._mine = put_if_absent(self._folder / f"{number:06d}.arrow", payload)
 
-    def _segment(self, steps: list[Step], durable: Durable) -> bytes:
+    def _segment(self, steps: list[Step], durable: Durable) -> tuple[dict[str, Any], pa.Table]:
+        """What a note says, but for the contents of its files, and the rows that are in none."""
         reach = steps[-1].entry["to_index"]
         groups, fragments, videos = self._noted
         frames = [group for group in durable.frames[groups:] if group[0] <= reach]
@@ -137,12 +155,7 @@ class Journal:
             "moments": {name: moments.as_json() for name, moments in steps[-1].moments.items()},
         }
         rows = [step.frames for step in steps if step.entry["to_index"] > frames_to]
-        table = pa.concat_tables(rows or [steps[-1].frames.slice(0, 0)])
-        table = table.replace_schema_metadata({NOTED: json.dumps(said).encode()})
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-        return sink.getvalue().to_pybytes()
+        return said, pa.concat_tables(rows or [steps[-1].frames.slice(0, 0)])
 
     def close(self) -> None:
         """Forget it: it is in a version now, or never will be."""
@@ -174,6 +187,7 @@ def _durable(said: list[dict[str, Any]]) -> Durable:
         videos=[fragment for each in said for fragment in _fragments(each["videos"])],
         places=places,
         num_videos=len(places),
+        files={name: blocks for each in said for name, blocks in each.get("files", {}).items()},
     )
 
 
@@ -181,12 +195,45 @@ def _fragments(said: list[dict[str, Any]]) -> list[FragmentMetadata]:
     return [FragmentMetadata.from_json(json.dumps(each)) for each in said]
 
 
+def _num_kept(root: LakePath, said: list[dict[str, Any]]) -> int:
+    """How many of these notes name files that hold what they held when they were noted, up to the first that does not.
+
+    Videos beside a data file are read by the digests in their rows; an object store sees to its objects itself.
+    """
+    whole: list[FragmentMetadata] = []
+    ends: list[int] = []
+    for each in said:
+        if next(damage(root, each["files"], *FOLDERS), None):
+            break
+        whole += _fragments(each["videos"])
+        ends.append(len(whole))
+    beside = (path for path in files_of(root, Durable(videos=whole)) if len(stored_files(path)) > 1)
+    if isinstance(root, Path) and next(beside, None):
+        kept = num_as_recorded(root / "videos.lance", whole)
+        return sum(end <= kept for end in ends)
+    return len(ends)
+
+
+def _sealed(table: pa.Table) -> bytes:
+    """An Arrow file, and the BLAKE3 of its bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    payload = sink.getvalue().to_pybytes()
+    return payload + blake3(payload).digest()
+
+
 def _segments(folder: LakePath) -> Iterator[pa.Table]:
-    """Until the first that is not there, torn, or does not follow the one before it: of another attempt."""
+    """Until the first that is not there, not what was written, or does not follow the one before it: of another
+    attempt."""
     last = ""
     for number in range(1, len(list(folder.glob("*.arrow"))) + 1):
         try:
-            table = pa.ipc.open_file(read_bytes(folder / f"{number:06d}.arrow")).read_all()
+            content = read_bytes(folder / f"{number:06d}.arrow")
+            payload, digest = content[:-DIGEST_BYTES], content[-DIGEST_BYTES:]
+            if blake3(payload).digest() != digest:
+                return
+            table = pa.ipc.open_file(payload).read_all()
             said = json.loads(table.schema.metadata[NOTED])
             follows, last = said["after"] == last, said["id"]
         except (*ODD, OSError):
@@ -196,10 +243,10 @@ def _segments(folder: LakePath) -> Iterator[pa.Table]:
         yield table
 
 
-def _forget(folder: LakePath) -> None:
+def _forget(path: LakePath) -> None:
     """What another attempt removes meanwhile, or the disk keeps, gc finds."""
     with suppress(OSError):
-        remove(folder)
+        remove(path)
 
 
 def files_of(root: LakePath, durable: Durable) -> list[LakePath]:

@@ -18,7 +18,8 @@ from pathlib import Path
 from data_lake.files import LakePath, put_if_absent, read_json
 from data_lake.files import replace as replace_file
 from data_lake.objects import answering
-from errors import Transient
+from data_lake.sealed import NOT_OF_ITS_FORM, numbered, of_kind
+from errors import Transient, UserError
 
 
 class TakenOver(Exception):
@@ -71,9 +72,18 @@ def start_time(pid: int) -> str:
 
 
 def newest(folder: LakePath) -> Holder | None:
-    """The present holder of the slot whose lease files lie in `folder`."""
-    names = sorted(path for path in folder.glob("*.json")) if folder.exists() else []
-    return Holder(**read_json(names[-1], remedy="delete the file: the next builder takes over")) if names else None
+    """The present holder of the slot whose lease files lie in `folder`. One whose file is torn or odd has let go:
+    if it lives, it learns so before it commits."""
+    files = numbered(folder, digits=4) if folder.exists() else {}
+    if not files:
+        return None
+    number = max(files)
+    nobody = Holder(attempt=number, token="", run_id="", host="", pid=0, started="", released=True)
+    try:
+        found = of_kind(Holder, read_json(files[number], remedy=""))
+    except (UserError, *NOT_OF_ITS_FORM):
+        return nobody
+    return found if found.attempt == number else nobody
 
 
 class Lease:

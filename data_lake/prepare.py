@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from data_lake.blocks import Block
-from data_lake.files import LakePath, put_if_absent, sync
+from data_lake.files import LakePath, put_if_absent, sha256, sync
 from data_lake.fragments import content_part, data_file, samples_schema, write_part
 from data_lake.images import ImageSource, prepared_images
 from data_lake.marks import Marks, marks_of
 from data_lake.request import ModelFunctions, Request
 from data_lake.samples import view_column
+from data_lake.sealed import sealed
 from data_lake.specs import CameraSlot
 from data_lake.steps import Steps, fixed_lists, read_steps, steps_batch
 from data_lake.tiers import VIDEO, Fidelity, as_json, kept
@@ -101,8 +102,9 @@ def prepare_block(workshop_json: str, block_text: str) -> None:
         marks_of(steps.proprio_TP, steps.actions_TA, fps, black)
         for steps, black in zip(found, content.num_black, strict=True)
     ]
-    for name, part in ((STEPS, steps_part), (SAMPLES, samples_part)):
-        sync(out / name / "data" / data_file(part))
+    files = [f"{table}/data/{data_file(part)}" for table, part in ((STEPS, steps_part), (SAMPLES, samples_part))]
+    for name in files:
+        sync(out / name)
     told = {
         "samples": samples_part,
         "steps": steps_part,
@@ -112,8 +114,9 @@ def prepare_block(workshop_json: str, block_text: str) -> None:
         "proprio_dim": found[0].proprio_TP.shape[1],
         "fidelity": as_json(content.fidelity),
         "marks": [each.as_json() for each in marks],
+        "sha256": {name: sha256(out / name) for name in files},
     }
-    put_if_absent(out / description(block.key), json.dumps(told).encode())
+    put_if_absent(out / description(block.key), sealed(told))
 
 
 def read_description(out: Path, key: str) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from data_lake.placing import Placing
 from data_lake.prepare import SAMPLES, STEPS, Workshop, block_json, description, marks_in, read_description
 from data_lake.request import HELD_OUT, TRAIN, Request, check_request
 from data_lake.runners import Runner
+from data_lake.sealed import fields_of
 from data_lake.statistics import constant_dimensions
 from data_lake.steps import steps_of_rows, steps_schema
 from data_lake.tiers import VIDEO, Fidelity, told
@@ -78,6 +79,8 @@ def preprocess_view(
     blocks = blocks_of(view, request, splits)
     num_adopted = build.prepare(blocks, report)
     tellings = [read_description(out, block.key) for block in blocks]
+    for each in tellings:
+        build.earlier.made(each.get("sha256", {}))
     build.commit_steps(tellings)
     stats = build.statistics(groups_of(blocks))
     fidelity = Fidelity().merged([Fidelity(**each["fidelity"]) for each in tellings])
@@ -128,10 +131,12 @@ class _Build:
 
     def _adopted(self, key: str) -> bool:
         content = self.earlier.read(description(key))
-        if content is None:
+        telling = None if content is None else fields_of(content)
+        if telling is None:
             return False
-        steps, samples = (f"{table}/data/{name}" for table, name in _files(json.loads(content)))
-        return self.earlier.take([steps, samples, description(key)], unread=[samples])
+        steps, samples = (f"{table}/data/{name}" for table, name in _files(telling))
+        told = telling.get("sha256", {})
+        return self.earlier.take([steps, samples, description(key)], unread=[samples], told=told)
 
     def commit_steps(self, tellings: Sequence[dict[str, Any]]) -> None:
         """steps.lance of the blocks' parts, in the order of the view."""

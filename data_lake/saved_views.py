@@ -4,12 +4,12 @@
 ever overwritten, so that what a run pinned stays what it was.
 """
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from data_lake.curation import Choice
-from data_lake.files import LakePath, put_if_absent, read_json
+from data_lake.files import LakePath, put_if_absent
+from data_lake.sealed import numbered, of_kind, sealed, unsealed
 from data_lake.store import now
 from data_lake.tables import NAME
 from errors import UserError
@@ -56,16 +56,17 @@ def save(root: LakePath, name: str, choice: Choice, *, who: str, version: int, n
             version=version,
             num_episodes=num_episodes,
         )
-        if put_if_absent(_path(root, name, view.revision), json.dumps(view.as_json(), indent=1).encode()):
+        if put_if_absent(_path(root, name, view.revision), sealed(view.as_json())):
             return view
 
 
 def open_saved(root: LakePath, name: str, revision: int | None = None) -> SavedView:
-    """That revision of a view, or the newest. Raises UserError LAKE-205 when there is none, naming those there are."""
+    """That revision of a view, or the newest. Raises UserError LAKE-205 when there is none, naming those there are,
+    and as `unsealed` for a file that does not hold."""
     known = revisions(root, name)
     wanted = revision if revision is not None or not known else known[-1]
     if wanted not in known:
-        others = ", ".join(view.title for view in saved_views(root)) or "none"
+        others = ", ".join(f"{each}@{revisions(root, each)[-1]}" for each in view_names(root)) or "none"
         what = f"{name!r}" if revision is None else f"{name}@{revision}"
         raise UserError(
             "LAKE-205",
@@ -74,20 +75,35 @@ def open_saved(root: LakePath, name: str, revision: int | None = None) -> SavedV
             next_step=f"./vlaloop view {root.name} {name} --where …; saved: {others}",
         )
     path = _path(root, name, wanted)
-    found = read_json(path, remedy=f"remove it and save the view again: ./vlaloop view {root.name} {name} …")
-    return SavedView(**found | {"choice": Choice(**found["choice"])})
+    return unsealed(path, _view, remedy=f"remove it and save the view again: ./vlaloop view {root.name} {name} …")
 
 
-def saved_views(root: LakePath) -> list[SavedView]:
-    """The newest revision of every view of a data set, by name."""
-    return [open_saved(root, path.name) for path in sorted((root / FOLDER).glob("*")) if revisions(root, path.name)]
+def _view(said: dict[str, Any]) -> SavedView:
+    return of_kind(SavedView, said | {"choice": of_kind(Choice, said["choice"])})
+
+
+def saved_views(root: LakePath) -> tuple[list[SavedView], list[UserError]]:
+    """The newest revision of every view of a data set, by name; and what is wrong with those that do not hold."""
+    found: list[SavedView] = []
+    wrong: list[UserError] = []
+    for name in view_names(root):
+        try:
+            found.append(open_saved(root, name))
+        except UserError as error:
+            wrong.append(error)
+    return found, wrong
+
+
+def view_names(root: LakePath) -> list[str]:
+    names = (path.name for path in (root / FOLDER).glob("*") if NAME.fullmatch(path.name))
+    return sorted(name for name in names if revisions(root, name))
 
 
 def revisions(root: LakePath, name: str) -> list[int]:
     """Revisions of a view, oldest first."""
     if not NAME.fullmatch(name):
         raise UserError("LAKE-212", f"not a name for a view: {name!r}", next_step="use letters, digits, `.`, `-`, `_`")
-    return sorted(int(path.stem) for path in (root / FOLDER / name).glob("[0-9]*.json"))
+    return list(numbered(root / FOLDER / name))
 
 
 def _path(root: LakePath, name: str, revision: int) -> LakePath:

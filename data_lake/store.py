@@ -4,7 +4,6 @@ In {lake}/{stage}/{fingerprint}/: leases/0001.json says who builds, attempts/1/ 
 is written last, put-if-absent, and names its attempt; revoked.json says why a record turned out bad.
 """
 
-import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,10 +14,10 @@ from typing import Any
 from upath import UPath
 
 from data_lake import identity, objects
-from data_lake.files import LakePath, name_below, put_if_absent, read_json, sha256, tree
+from data_lake.files import LakePath, name_below, put_if_absent, sha256, tree
 from data_lake.lease import Holder, Lease, acquire, newest
-from data_lake.refs import DatasetRef, Ref, SourceRef, from_json, to_json
-from errors import UserError
+from data_lake.refs import Ref, from_json, to_json
+from data_lake.sealed import sealed, unsealed
 
 RECORD = "record.json"
 REVOKED = "revoked.json"
@@ -82,7 +81,7 @@ def revoke(slot: Slot, *, why: str, who: str) -> bool:
     if slot.record() is None:
         raise KeyError(f"{slot.name} has no record to revoke")
     audit = {"why": why, "who": who, "at": now(), "record_sha256": sha256(slot.path / RECORD)}
-    return put_if_absent(slot.path / REVOKED, json.dumps(audit, indent=2).encode())
+    return put_if_absent(slot.path / REVOKED, sealed(audit))
 
 
 def now() -> str:
@@ -143,7 +142,7 @@ class Attempt:
         return [record for record in reversed(found) if record["identity"]["version"] == identity["version"]]
 
     def vouch(self, path: Path, digest: str) -> None:
-        """`path` is a link to a file of this SHA-256 that a record vouches for: it need not be read again."""
+        """`path` is a link to a file that was read and has this SHA-256: it need not be read again."""
         self._known[path] = digest
 
     def copy(self, path: Path, source: UPath, size: int, digest: str) -> None:
@@ -172,7 +171,7 @@ class Attempt:
         }
         if not isinstance(self._slot.lake, Path):
             self._upload(self._slot.lake, record["files"])
-        put_if_absent(self._slot.path / RECORD, json.dumps(record, indent=1).encode())
+        put_if_absent(self._slot.path / RECORD, sealed(record))
         self._lease.release()
         return self._slot.record() or record
 
@@ -224,18 +223,25 @@ def records(lake: LakePath, stage: str | None = None) -> list[dict[str, Any]]:
     found = []
     for path in lake.glob(f"{stage or '*'}/*/{RECORD}"):
         record, revoked = read_record(path), path.parent / REVOKED
-        why = {"revoked": read_json(revoked, remedy='write {"why": "…"} into it again')} if revoked.exists() else {}
+        why = {"revoked": unsealed(revoked, _why, remedy='write {"why": "…"} into it')} if revoked.exists() else {}
         found.append({**record, **why})
     return sorted(found, key=lambda record: record["provenance"]["finished"])
 
 
 def read_record(path: LakePath) -> dict[str, Any]:
-    """A record. Raises `UserError` LAKE-080 for one that is torn: what it vouched for is not known any more."""
-    remedy = "restore the file, or delete it: the stage is then built again"
-    record = read_json(path, remedy=remedy)
-    if not isinstance(record, dict) or not record.keys() >= WRITTEN:
-        raise UserError("LAKE-080", "the file is not a whole record", where=str(path), next_step=remedy)
+    """A record. Raises `UserError` LAKE-080 for one that is torn, LAKE-242 for one that is not what was written: what
+    it vouched for is not known any more."""
+    return unsealed(path, _whole, remedy="restore the file, or delete it: the stage is then built again")
+
+
+def _whole(record: dict[str, Any]) -> dict[str, Any]:
+    if lacking := WRITTEN - record.keys():
+        raise KeyError(min(lacking))
     return record
+
+
+def _why(audit: dict[str, Any]) -> dict[str, Any]:
+    return {**audit, "why": str(audit["why"])}
 
 
 def builders(lake: LakePath) -> dict[str, Holder]:
@@ -246,31 +252,6 @@ def builders(lake: LakePath) -> dict[str, Holder]:
         if holder is not None and not holder.is_gone():
             found[name_below(lake, leases.parent)] = holder
     return found
-
-
-def require_files(lake: LakePath, refs: Sequence[Ref]) -> None:
-    """See that what `refs` stand for is still there, by sizes alone. Raises `UserError` LAKE-081 naming what is not."""
-    for ref in refs:
-        if isinstance(ref, SourceRef):  # outside of the lake
-            continue
-        slot = "/".join(ref.uri.split("/")[:2])
-        stage = slot.partition("/")[0]
-        expected = read_record(lake / slot / RECORD)["files"] if (lake / slot / RECORD).exists() else {}
-        sizes = {f"{slot}/{file}": each["size"] for file, each in expected.items()}
-        lost = [file for file, size in sizes.items() if not _has_size(lake / file, size)]
-        folders = [ref.uri, *([f"datasets/{ref.dataset}"] if isinstance(ref, DatasetRef) else [])]
-        lost += [folder for folder in folders if not (lake / folder).exists()]
-        if lost:
-            raise UserError(
-                "LAKE-081",
-                f"files that {stage} made are gone or cut short: {len(lost)}, the first is {lost[0]}",
-                where=str(lake / lost[0]),
-                next_step=f'restore them, or the same command with --rebuild {stage} --why "files lost"',
-            )
-
-
-def _has_size(path: LakePath, size: int) -> bool:
-    return path.exists() and path.stat().st_size == size
 
 
 def damaged(lake: LakePath, record: dict[str, Any]) -> list[str]:

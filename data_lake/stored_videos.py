@@ -8,8 +8,11 @@ from pathlib import Path, PurePosixPath
 
 import lance
 from blake3 import blake3
+from lance.fragment import FragmentMetadata
 
+from data_lake.files import LakePath
 from data_lake.references import open_reference, referenced
+from data_lake.schema import VIDEOS
 from errors import UserError
 
 BLOCK = 1 << 20
@@ -121,3 +124,32 @@ def open_video(
     """One mp4 of the table. Raises UserError as `Videos.row` and `Videos.open`."""
     videos = open_videos(uri, version)
     return videos.open(videos.row((video_key, chunk_index, file_index)), where or f"camera {video_key}")
+
+
+def num_as_recorded(folder: LakePath, fragments: Sequence[FragmentMetadata]) -> int:
+    """How many of these, which are in no version of the table at `folder` yet, hold in each of their rows the bytes
+    that came in, up to the first that does not. Every byte is read."""
+    latest = lance.dataset(str(folder)).version
+    operation = lance.LanceOperation.Overwrite(VIDEOS, list(fragments))
+    table = lance.LanceDataset.commit(str(folder), operation, read_version=latest, detached=True)
+    recorded = table.to_table(columns=["file_size", "blake3"]).to_pylist()
+    begin = 0
+    for number, fragment in enumerate(fragments):
+        end = begin + fragment.physical_rows
+        for row in range(begin, end):
+            if _stored(table, row) != (recorded[row]["file_size"], recorded[row]["blake3"]):
+                return number
+        begin = end
+    return len(fragments)
+
+
+def _stored(table: lance.LanceDataset, row: int) -> tuple[int, str] | None:
+    """None: it is gone, or cut short."""
+    try:
+        found = table.take_blobs("video_bytes", indices=[row])[0]
+        if found is None:
+            return None
+        with found as blob:
+            return content_of(blob)
+    except (OSError, ValueError):
+        return None

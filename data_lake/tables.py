@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import lance
-from blake3 import blake3
 
 from data_lake.files import LakePath, read_bytes
 from data_lake.given_up import expired, given_up
 from data_lake.integrity import RESTORE, Digests, ensure_intact
 from data_lake.objects import answering
 from data_lake.schema import META, VIDEOS
+from data_lake.sealed import digest_of, numbered, sealed
 from errors import UserError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -42,7 +42,7 @@ class Manifest:
 
     def as_bytes(self) -> bytes:
         """The manifest's file: its fields, and their digest."""
-        return json.dumps({**asdict(self), "digest": _digest(asdict(self))}, indent=1).encode()
+        return sealed(asdict(self))
 
 
 def dataset_root(lake: LakePath, name: str) -> LakePath:
@@ -60,7 +60,7 @@ def manifest_path(root: LakePath, version: int) -> LakePath:
 
 def versions(root: LakePath) -> list[int]:
     """Every version of the data set that was not given up, oldest first."""
-    return sorted({int(path.stem) for path in (root / "manifests").glob("[0-9]*.json")} - given_up(root))
+    return sorted(numbered(root / "manifests").keys() - given_up(root))
 
 
 def read_manifest(root: LakePath, version: int | None = None) -> Manifest | None:
@@ -88,13 +88,9 @@ def manifest_at(path: LakePath) -> Manifest:
         manifest = Manifest(**found)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError("LAKE-074", "not a manifest", where=str(path), next_step=RESTORE) from error
-    if digest != _digest(found):
+    if digest != digest_of(found):
         raise UserError("LAKE-074", "the manifest is damaged", where=str(path), next_step=RESTORE)
     return manifest
-
-
-def _digest(fields: Mapping[str, Any]) -> str:
-    return blake3(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 NEEDED = {"videos": VIDEOS.names, "meta": META.names}

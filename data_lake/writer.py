@@ -4,7 +4,7 @@ A writer commits the pinned fragments plus its own, so what an earlier crash or 
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -58,6 +58,7 @@ class Writer:
         self._leave = leave
         self._left = References(open_table(root, self.base, "videos") if self.base else None)
         self._instead: dict[str, list[FragmentMetadata]] = {}
+        self._files: dict[str, Sequence[str]] = {}  # what is known of the contents of those that this writer wrote
         self._places, self._numbers = self._known_videos()
         self.num_held = self.base.num_episodes if self.base else 0
         self.num_frames = self.base.num_frames if self.base else 0
@@ -138,6 +139,7 @@ class Writer:
         for key, digest, chunk_index, file_index in done.places:
             self._places[key, digest] = Place(chunk_index=chunk_index, file_index=file_index)
             self._numbers[key] = chunk_index * FILES_PER_CHUNK + file_index + 1
+        self._files |= done.files
         self.num_videos += len(done.places)
         self.num_frames = done.frames[-1][0] if done.frames else self.num_frames
         self.add_frames(pending)
@@ -145,7 +147,7 @@ class Writer:
     def durable(self) -> Durable:
         """What is on disk for good by now, and in no version yet."""
         num_videos, videos = self._shelves.durable()
-        return Durable(frames=self._frames, videos=videos, places=self._put, num_videos=num_videos)
+        return Durable(frames=self._frames, videos=videos, places=self._put, num_videos=num_videos, files=self._files)
 
     @property
     def num_put(self) -> int:
@@ -210,7 +212,7 @@ class Writer:
             num_frames=self.num_frames,
             num_videos=self.num_videos,
             created=time.time(),
-            files=digests(self.root, vector, self.base.files if self.base else {}),
+            files=digests(self.root, vector, {**(self.base.files if self.base else {}), **self._files}),
             edit=edit,
         )
         if check is not None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from errors import UserError
+from errors import Transient, UserError
 from flows.cli_data import app as data
 from flows.cli_edit import app as edit
 from flows.cli_views import app as saved_views
@@ -210,12 +210,26 @@ def main(arguments: list[str] | None = None) -> int:
         if screen.debug:
             raise
         return screen.error(error)
+    except Transient as error:
+        if screen.debug:
+            raise
+        return screen.error(_disturbed(error))
     except Exception as error:
         if screen.debug:
             raise
         told = f"{type(error).__name__}: {error}"
         return screen.error(UserError("CLI-999", told, next_step="the same command with --debug shows where"))
     return _stopped(screen) if status == INTERRUPTED else int(status or 0)
+
+
+def _disturbed(error: Transient) -> UserError:
+    """What nobody retried, since no flow was there to: another command or machine came between."""
+    return UserError(
+        "LAKE-245",
+        f"something came between: {error}",
+        done="what was finished before stays finished",
+        next_step="the same command again; while it works, start no gc with a short --grace-s",
+    )
 
 
 def _stopped(screen: Screen) -> int:

@@ -18,7 +18,8 @@ from data_lake.objects import answering
 from data_lake.reasons import reasons
 from data_lake.refs import Ref, SourceRef, to_json
 from data_lake.runs import Run
-from data_lake.store import Attempt, Slot, begin, now, require_files, slot_of
+from data_lake.store import Attempt, Slot, begin, now, slot_of
+from data_lake.vouched import require_files
 from tasks.code import code_digest
 from tasks.events import StageEvents
 from tasks.runtime import Report, Runtime, Summary

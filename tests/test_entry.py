@@ -198,6 +198,30 @@ def test_an_environment_made_by_hand_is_taken_over(machine: Machine) -> None:
     assert len(machine.asked("-m venv")) == 1
 
 
+def test_the_environment_of_another_checkout_is_used_as_it_is_or_not_at_all(machine: Machine) -> None:
+    machine.python("python3.11")
+    machine.run("ls")
+    theirs, mine = machine.checkout, machine.folder / "mine"
+    shutil.copytree(theirs, mine, ignore=shutil.ignore_patterns(".venv"))
+    (mine / ".venv").symlink_to(theirs / ".venv")
+    before = {path: path.read_bytes() for path in (theirs / ".venv").rglob("*") if path.is_file()}
+    assert machine.run("ls", script=mine / "vlaloop")[::2] == (0, "")
+    with (mine / "constraints.txt").open("a") as file:
+        file.write("numpy==2.0\n")
+    code, _, err = machine.run("ls", script=mine / "vlaloop")
+    assert code == 1 and "error SETUP-008" in err and str(theirs) in err and "rm '" in err
+    assert {path: path.read_bytes() for path in (theirs / ".venv").rglob("*") if path.is_file()} == before
+    (mine / ".venv").unlink()
+    assert machine.run("ls", script=mine / "vlaloop")[0] == 0 and (mine / ".venv/vlaloop.stamp").is_file()
+
+
+def test_an_environment_on_another_disk_is_ones_own(machine: Machine) -> None:
+    machine.python("python3.11")
+    (machine.folder / "disk").mkdir()
+    (machine.checkout / ".venv").symlink_to(machine.folder / "disk")
+    assert machine.run("ls")[0] == 0 and (machine.folder / "disk/vlaloop.stamp").is_file()
+
+
 @pytest.mark.parametrize("broken", ["no pip", "no python"])
 def test_half_made_environment_is_made_again(machine: Machine, broken: str) -> None:
     machine.python("python3.11")

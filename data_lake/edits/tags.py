@@ -1,9 +1,9 @@
 """Tags: names for versions of a data set. Moving one is a further file, so who moved it when stays readable."""
 
-import json
 from dataclasses import asdict, dataclass
 
-from data_lake.files import LakePath, put_if_absent, read_json
+from data_lake.files import LakePath, put_if_absent
+from data_lake.sealed import numbered, of_kind, sealed, unsealed
 from data_lake.store import now
 from data_lake.tables import NAME
 from errors import UserError
@@ -39,32 +39,40 @@ def put_tag(root: LakePath, name: str, version: int, *, who: str, move: bool = F
             )
         tag = Tag(name=name, number=len(known) + 1, version=version, who=who, at=now())
         path = root / "tags" / name / f"{tag.number:06d}.json"
-        if put_if_absent(path, json.dumps(asdict(tag), indent=1).encode()):
+        if put_if_absent(path, sealed(asdict(tag))):
             return tag
 
 
 def history(root: LakePath, name: str) -> list[Tag]:
-    """Every time the tag was put, oldest first. Raises UserError LAKE-185 for what is no name of a tag."""
+    """Every time the tag was put, oldest first. Raises UserError LAKE-185 for what is no name of a tag, and as
+    `unsealed` for a file that does not hold."""
     if not NAME.fullmatch(name) or name.isdecimal():
         raise UserError(
             "LAKE-185",
             f"not a name for a tag: {name!r}",
             next_step="use letters, digits, `.`, `-` and `_`, and not digits alone",
         )
-    paths = sorted((root / "tags" / name).glob("[0-9]*.json"))
-    return [Tag(**read_json(path, remedy="remove the file, and put the tag again")) for path in paths]
+    paths = numbered(root / "tags" / name).values()
+    return [
+        unsealed(path, lambda said: of_kind(Tag, said), remedy="remove the file, and put the tag again")
+        for path in paths
+    ]
 
 
 def tags(root: LakePath) -> list[Tag]:
     """What every tag of the data set at `root` means now, by name."""
-    return [history(root, path.name)[-1] for path in sorted((root / "tags").glob("*")) if history(root, path.name)]
+    return [known[-1] for known in (history(root, name) for name in tag_names(root)) if known]
+
+
+def tag_names(root: LakePath) -> list[str]:
+    return sorted(path.name for path in (root / "tags").glob("*") if NAME.fullmatch(path.name))
 
 
 def tagged(root: LakePath, name: str) -> int:
     """The version that the tag means. Raises UserError LAKE-184 when there is none, LAKE-185 for what is no tag."""
     known = history(root, name)
     if not known:
-        others = ", ".join(tag.name for tag in tags(root)) or "none"
+        others = ", ".join(tag_names(root)) or "none"
         raise UserError(
             "LAKE-184",
             f"data set {root.name!r} has no tag {name!r}",

@@ -3,21 +3,29 @@
 import hashlib
 import json
 import os
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from data_lake.files import content_digest, replace
+from data_lake.files import TEMPORARY, content_digest, replace
 from data_lake.refs import SourceRef
 from errors import UserError
 
 HASHERS = 4
+NO_DATA = {
+    *("__pycache__", ".ipynb_checkpoints", ".DS_Store", ".git", ".gitattributes", ".gitignore", ".gitmodules"),
+    *(".hg", ".svn", ".cache", ".huggingface"),
+}
+"""Names of what version control, caches and desktops leave. An ingest that would read such a file refuses."""
+LEFT_BEHIND = (TEMPORARY, ".Trash", ".nfs", ".fuse_hidden")  # beginnings of names
 Known = dict[str, tuple[int, int, str]]
 
 
 def snapshot(path: Path, cache_dir: Path, *, rehash: bool = False) -> SourceRef:
     """What is at `path` now. Files are hashed only when (path, size, mtime_ns) is new to the cache, all with `rehash`.
 
-    Hidden files and `__pycache__` do not count. Raises UserError LAKE-002 when there is nothing.
+    Folders and files that are links count with what they lead to, hidden ones like others, NO_DATA does not. Raises
+    UserError LAKE-002 when there is nothing, LAKE-240 when a link leads back to a folder that it is in.
     """
     return _named(path, _look(path, cache_dir, rehash=rehash))
 
@@ -96,19 +104,58 @@ def verify(ref: SourceRef, cache_dir: Path) -> dict[Path, str]:
     return _placed(path, seen)
 
 
+def ensure_covered(read: Iterable[Path], held: Mapping[Path, str]) -> None:
+    """Raises UserError LAKE-241 for a file among `read` that is there, and not among those that a snapshot `held`.
+
+    Where no digests are `held` at all, nothing is vouched for."""
+    for path in read if held else ():
+        if path not in held and path.is_file():
+            raise UserError(
+                "LAKE-241",
+                "the source names a file that its snapshot leaves out: a change in it would not be seen",
+                where=str(path),
+                done="nothing was read",
+                next_step="move it to a folder of the source, under a name that version control or caches do not use",
+            )
+
+
 def _files(root: Path) -> dict[str, os.stat_result]:
     """By name below the root. Without Path objects: a source that did not change is looked at three times."""
     if root.is_file():
         return {root.name: root.stat()}
     top, found = str(root), {}
-    for folder, folders, names in os.walk(top):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
+    for folder, folders, names in os.walk(top, followlinks=True):
+        folders[:] = sorted(name for name in folders if _counts(name))
+        for name in folders:
+            _ensure_no_circle(os.path.join(folder, name))
         below = folder[len(top) :].lstrip("/")
         for name in sorted(names):
             path = os.path.join(folder, name)
-            if not name.startswith(".") and os.path.isfile(path):
+            if _counts(name) and os.path.isfile(path):
                 found[os.path.join(below, name)] = os.stat(path)
     return found
+
+
+def _counts(name: str) -> bool:
+    return name not in NO_DATA and not name.startswith(LEFT_BEHIND)
+
+
+def _ensure_no_circle(folder: str) -> None:
+    """Raises UserError LAKE-240 for a link to a folder above it: what lies below has no end."""
+    if not os.path.islink(folder):
+        return
+    target, above = os.path.realpath(folder), os.path.dirname(folder)
+    while not os.path.samefile(above, target):
+        if above == os.path.dirname(above):
+            return
+        above = os.path.dirname(above)
+    raise UserError(
+        "LAKE-240",
+        "a link in the source leads back to a folder that it is in",
+        where=f"{folder} → {target}",
+        done="nothing was read",
+        next_step="remove the link, or let it lead to the data alone",
+    )
 
 
 def _load(store: Path) -> Known:

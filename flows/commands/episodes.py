@@ -150,7 +150,7 @@ def _revoke(slot: "Slot", why: str, screen: Screen) -> None:
 def report(order: Order, path: Path | None, screen: Screen) -> int:
     """Write the page about the newest state of a recipe's loop: one file, no server, no network."""
     from data_lake.refs import from_json
-    from data_lake.store import require_files
+    from data_lake.vouched import require_files
     from tasks.lineage import lineage
     from tasks.report import build_report
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from errors import UserError
 from flows.places import Places
-from flows.screen import DONE, Screen
+from flows.screen import DONE, FAILED, Screen
 
 SHOWN_INSTRUCTIONS = 12
 
@@ -51,7 +51,7 @@ def views(where: Places, dataset: str, screen: Screen) -> int:
     from data_lake.version import open_version
 
     version = open_version(where.lake, dataset)
-    found = saved_views(version.root)
+    found, wrong = saved_views(version.root)
     drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("view", "kept", "saved", "by"):
         drawn.add_column(title, no_wrap=True)
@@ -61,10 +61,12 @@ def views(where: Places, dataset: str, screen: Screen) -> int:
         drawn.add_row(each.title, kept, each.at[:16].replace("T", " "), each.who, _told(each.as_json()["choice"]))
     if found:
         screen.show(drawn)
-    else:
+    elif not wrong:
         screen.line(f"{version.root.name} has no saved views; ./vlaloop view {version.root.name} NAME --where …")
-    screen.answer({"command": "views", "ok": True, "result": [each.as_json() for each in found]})
-    return DONE
+    for error in wrong:
+        screen.aside(f"error {error}")
+    screen.answer({"command": "views", "ok": not wrong, "result": [each.as_json() for each in found]})
+    return FAILED if wrong else DONE
 
 
 def _show(title: str, choice: Any, episodes: Any, kept: Any, screen: Screen) -> None:

@@ -8,6 +8,7 @@ from upath import UPath
 
 from data_lake import objects
 from data_lake.earlier import Earlier, Output
+from data_lake.files import sha256
 
 
 @pytest.fixture
@@ -18,7 +19,8 @@ def outputs(tmp_path: Path) -> list[Output]:
             path = tmp_path / str(number) / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"{name} of {number}")
-    return [Output(folder=tmp_path / "0"), Output(folder=tmp_path / "1", digests={"a": "A", "c": "C"})]
+    held = {name: sha256(tmp_path / "1" / name) for name in ("a", "c")}
+    return [Output(folder=tmp_path / "0"), Output(folder=tmp_path / "1", digests=held)]
 
 
 def test_the_first_output_that_has_a_file_gives_it(outputs: list[Output], tmp_path: Path) -> None:
@@ -30,7 +32,7 @@ def test_the_first_output_that_has_a_file_gives_it(outputs: list[Output], tmp_pa
     assert earlier.take(["sub/b", "c", "a"])
     assert [(out / name).read_text() for name in ("a", "sub/b", "c")] == ["a of 0", "sub/b of 0", "c of 1"]
     assert (out / "c").samefile(tmp_path / "1/c")
-    assert told == [(out / "c", "C")]
+    assert told == [(out / "c", sha256(tmp_path / "1/c"))]
 
 
 def test_all_or_nothing(outputs: list[Output], tmp_path: Path) -> None:
@@ -41,6 +43,16 @@ def test_all_or_nothing(outputs: list[Output], tmp_path: Path) -> None:
     assert not earlier.take(["a", "c"])
     assert earlier.read("c") is None
     assert not (tmp_path / "out").exists()
+
+
+def test_what_is_not_what_a_record_vouches_for_is_not_taken(outputs: list[Output], tmp_path: Path) -> None:
+    told: list[tuple[Path, str]] = []
+    earlier = Earlier(tmp_path / "out", outputs, vouch=lambda path, digest: told.append((path, digest)))
+    assert earlier.read("c") == b"c of 1"
+    (tmp_path / "1/c").write_text("C of 1")
+    assert earlier.read("c") is None
+    assert not earlier.take(["sub/b", "c"])
+    assert not told and not (tmp_path / "out").exists()
 
 
 def test_a_finished_slot_gives_the_folder_of_its_ref(bucket: UPath, tmp_path: Path) -> None:
@@ -65,12 +77,13 @@ def test_what_only_the_store_has_is_copied_there_and_fetched_if_it_is_read(bucke
     (tmp_path / "here").mkdir()
     (tmp_path / "here/c").write_bytes(b"c")
     copied: list[tuple[Path, UPath, int, str]] = []
-    out, digests = tmp_path / "out", {name: name.upper() for name in ("a", "sub/b", "c", "lost")}
+    digests = {name: name.upper() for name in ("a", "sub/b", "lost")} | {"c": sha256(tmp_path / "here/c")}
+    out = tmp_path / "out"
     output = Output(folder=tmp_path / "here", digests=digests, stored=stored)
     earlier = Earlier(out, [output], copy=lambda *told: copied.append(told))
     assert earlier.read("a") == b"a" and earlier.read("lost") is None
     assert not earlier.take(["a", "lost"]) and not copied
     assert earlier.take(["sub/b", "c", "a"], unread=["sub/b"])
-    assert copied == [(out / name, stored / name, len(name), name.upper()) for name in ("sub/b", "c", "a")]
+    assert copied == [(out / name, stored / name, len(name), digests[name]) for name in ("sub/b", "c", "a")]
     assert sorted(path.name for path in out.rglob("*") if path.is_file()) == ["a", "c"]
     assert (out / "a").read_bytes() == b"a" and (out / "c").samefile(tmp_path / "here/c")

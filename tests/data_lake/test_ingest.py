@@ -175,3 +175,22 @@ def test_cosmetic_metadata_do_not_keep_sources_apart(v2: Path, tmp_path: Path) -
     assert ingest(other, root).num_new == 1
     features = content(root)["info"]["features"]
     assert features["observation.state"]["names"] == ["x", "y", "z"]
+
+
+def test_what_is_read_is_what_its_snapshot_holds(tmp_path: Path) -> None:
+    """Data behind a linked folder, and under a hidden one, are vouched for; under one that no snapshot looks at, they
+    are refused."""
+    source = write_v2(tmp_path / "source")
+    shutil.move(source / "data", tmp_path / "big")
+    (source / "data").symlink_to(tmp_path / "big")
+    info = json.loads((source / "meta/info.json").read_text())
+    assert ingest(source, tmp_path / "cart").num_episodes == 3
+    for folder in (".data", ".cache"):
+        (source / folder).symlink_to(tmp_path / "big")
+        said = info | {"data_path": info["data_path"].replace("data/", f"{folder}/")}
+        (source / "meta/info.json").write_text(json.dumps(said))
+        if folder == ".data":
+            assert ingest(source, tmp_path / "cart").num_new == 0
+        else:
+            with pytest.raises(UserError, match=r"(?s)LAKE-241.*\.cache/chunk-000/episode_000000\.parquet"):
+                ingest(source, tmp_path / "cart")

@@ -4,12 +4,16 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from data_lake import journal
+from data_lake.doctor import doctor
 from data_lake.files import tree
 from data_lake.journal import FOLDER
 from data_lake.orphans import orphans
@@ -30,9 +34,11 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_v2(tmp_path_factory.mktemp("made") / "source", LENGTHS, CAMERAS)
 
 
-def killed(source: Path, folder: Path, steps: range, rows_bytes: int = FRAGMENT_BYTES) -> list[Path]:
-    """Data sets of which the first ingest was killed, one at each of `steps`."""
-    roots = [folder / f"cart{step}" for step in steps]
+def killed(
+    source: Path, folder: Path, steps: range, rows_bytes: int = FRAGMENT_BYTES, root: Path | None = None
+) -> list[Path]:
+    """Data sets of which the first ingest (of `root`, one more) was killed, one at each of `steps`."""
+    roots = [root or folder / f"cart{step}" for step in steps]
     jobs = [f"{root}:{step}" for root, step in zip(roots, steps, strict=True)]
     command = [sys.executable, "-m", "tests.data_lake.killed_ingest", str(source), str(rows_bytes), *jobs]
     done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
@@ -144,6 +150,63 @@ def test_a_torn_note_and_those_behind_it_are_not_there(
     ingest(source, root)
     ingest(source, tmp_path / "undisturbed", digests={})
     assert content(root) == content(tmp_path / "undisturbed") and VIDEOS < len(puts) < 2 * VIDEOS
+
+
+def flip(path: Path, place: float, bit: int) -> None:
+    """One bit of a file, at `place` of its length."""
+    content = bytearray(path.read_bytes())
+    content[int(place * len(content))] ^= 1 << bit
+    path.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str, Any]]:
+    """A source, the data set that a killed ingest of it left after three notes, with rows in fragments and in notes,
+    inline videos and one beside, and what an undisturbed one gives."""
+    folder = tmp_path_factory.mktemp("left")
+    source = write_v2(folder / "source", LENGTHS[:5])
+    for name in ("episode_000000.mp4", "episode_000001.mp4"):  # a box that players pass over
+        with (source / f"videos/chunk-000/{CAMERA}" / name).open("ab") as file:
+            file.write((1 << 17).to_bytes(4, "big") + b"free" + bytes((1 << 17) - 8))
+    root = killed(source, folder, range(6, 7), 1500)[0]
+    ingest(source, folder / "undisturbed")
+    return source, root, content(folder / "undisturbed")
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+def test_whatever_bit_changes_the_outcome_is_that_of_an_undisturbed_ingest(
+    data: st.DataObject, place: float, bit: int, left: tuple[Path, Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    source, root, expected = left
+    names = [path.relative_to(root) for path in tree(root) if path.suffix in (".arrow", ".lance", ".blob")]
+    assert {path.suffix for path in names} == {".arrow", ".lance", ".blob"}
+    with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+        again = Path(shutil.copytree(root, Path(folder) / "cart"))
+        flip(again / data.draw(st.sampled_from(names)), place, bit)
+        ingest(source, again)
+        assert content(again) == expected and not list((again / FOLDER).glob("*"))
+        assert doctor(str(again))["findings"] == []
+
+
+def test_what_is_made_anew_is_noted_anew(source: Path, root: Path, puts: list[str], tmp_path: Path) -> None:
+    """Killed again after a note that did not hold, it goes on from behind it."""
+    second = sorted((root / FOLDER).glob("*/*.arrow"))[1]
+    flip(second, 0.5, 0)
+    again = killed(source, tmp_path, range(4, 5), root=root)[0]
+    assert len(list((again / FOLDER).glob("*/*.arrow"))) >= 3
+    ingest(source, again)
+    assert len(puts) <= VIDEOS - 6
+
+
+def test_what_changes_after_it_was_taken_up_is_not_vouched_for(source: Path, root: Path) -> None:
+    def damaging(number: int, _total: int, _figures: Any) -> None:
+        if number == 3:
+            for path in (root / "videos.lance/data").glob("*.lance"):
+                flip(path, 0.2, 0)
+
+    ingest(source, root, on_progress=damaging)
+    assert "LAKE-076" in {each["code"] for each in doctor(str(root))["findings"]}
 
 
 def test_notes_of_two_attempts_are_never_read_as_one(source: Path, root: Path, puts: list[str], tmp_path: Path) -> None:

@@ -177,3 +177,15 @@ def test_clock_jumps_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     time.sleep(0.2)
     lease.check()
     assert replace(held(), released=True).is_gone()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "3", "{}", '{"attempt": "1"}', '{"attempt": 9}'])
+def test_an_odd_lease_has_let_go(tmp_path: Path, content: str) -> None:
+    first = take(tmp_path)
+    lease_path(tmp_path, 1).write_text(content)
+    (tmp_path / "2copy.json").write_text(content)
+    found = newest(tmp_path)
+    assert found is not None and found.is_gone() and found.attempt == 1
+    with pytest.raises(TakenOver):
+        first.check()
+    assert take(tmp_path).attempt == 2

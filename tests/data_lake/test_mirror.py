@@ -24,10 +24,10 @@ from data_lake.store import (
     builders,
     damaged,
     records,
-    require_files,
     revoke,
     slot_of,
 )
+from data_lake.vouched import require_files
 from errors import UserError
 
 SPEC = {"steps": 1}

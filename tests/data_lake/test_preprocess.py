@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from data_lake.earlier import Earlier, Output
+from data_lake.files import sha256
 from data_lake.fragments import samples_schema
 from data_lake.packing import TokenCount
 from data_lake.preprocess import preprocess_view
@@ -102,18 +103,23 @@ def test_what_an_earlier_build_has_is_adopted(
     for name in ("first", "adopting", "fresh"):
         (tmp_path / name).mkdir()
     preprocess_view(first, coded.dataset, request_for(), tmp_path / "first")
-    linked: list[str] = []
-    earlier = Earlier(
+    linked: dict[str, str] = {}
+    out, digests = (
         tmp_path / "adopting",
-        [Output(folder=tmp_path / "first", digests={name: name for name in files_of(tmp_path / "first")})],
-        vouch=lambda path, digest: linked.append(digest),
+        {name: sha256(tmp_path / "first" / name) for name in files_of(tmp_path / "first")},
     )
-    made = preprocess_view(later, coded.dataset, request_for(), tmp_path / "adopting", earlier=earlier)
+    earlier = Earlier(
+        out,
+        [Output(folder=tmp_path / "first", digests=digests)],
+        vouch=lambda path, digest: linked.update({path.relative_to(out).as_posix(): digest}),
+    )
+    made = preprocess_view(later, coded.dataset, request_for(), out, earlier=earlier)
     fresh = preprocess_view(later, coded.dataset, request_for(), tmp_path / "fresh")
     assert made == replace(fresh, num_adopted=made.num_adopted)
     assert (fresh.num_adopted, made.num_adopted) == (0, 3)
     assert sum(name.startswith("blocks/") for name in linked) == 2
-    same(tmp_path / "adopting", tmp_path / "fresh")
+    assert linked == {name: sha256(out / name) for name in linked}, "whatever is vouched for is what is there"
+    same(out, tmp_path / "fresh")
 
 
 def files_of(folder: Path) -> list[str]:

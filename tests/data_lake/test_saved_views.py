@@ -23,7 +23,7 @@ def test_a_changed_choice_is_a_new_revision(tmp_path: Path) -> None:
     assert (first.revision, again, other.revision) == (1, first, 2)
     assert open_saved(tmp_path, "long") == other and open_saved(tmp_path, "long", 1) == first
     assert keep(tmp_path, "long", LONG).revision == 3  # back to what it was: history tells so
-    assert [view.title for view in saved_views(tmp_path)] == ["long@3"]
+    assert [view.title for view in saved_views(tmp_path)[0]] == ["long@3"]
 
 
 def test_of_several_writers_each_gets_a_revision_of_its_own(tmp_path: Path) -> None:
@@ -53,3 +53,6 @@ def test_a_torn_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "views/long/000001.json").write_text('{"name": "lo')
     with pytest.raises(UserError, match="(?s)LAKE-080.*000001.json"):
         open_saved(tmp_path, "long")
+    short = keep(tmp_path, "short", Choice(where="length < 8"))
+    found, (wrong,) = saved_views(tmp_path)
+    assert found == [short] and "views/long/000001.json" in wrong.where, "the others are still seen"

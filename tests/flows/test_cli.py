@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from errors import Transient
 from flows.cli import main
 from tests.conftest import ROOT
 
@@ -63,6 +64,21 @@ def test_failure_is_status_1(tmp_path: Path, capsys: Captured) -> None:
     arguments = ["plan", "gr1", "--set", f"ingest.source={tmp_path / 'nothing'}", "--json"]
     assert main([*arguments, "--lake", str(tmp_path)]) == 1
     assert machine(capsys)["error"]["code"] == "LAKE-002"
+
+
+def test_what_a_retry_may_cure_says_so(tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when gc took the files of a command that no flow retries."""
+
+    def disturbed(*_: object) -> int:
+        raise Transient("frames.lance/data/1.lance was removed while this writer worked")
+
+    monkeypatch.setattr("flows.commands.lake.ls", disturbed)
+    assert main(["ls", "--json", "--lake", str(tmp_path)]) == 1
+    told = machine(capsys)["error"]
+    assert told["code"] == "LAKE-245" and "1.lance was removed" in told["message"]
+    assert "the same command again" in told["next"] and "--grace-s" in told["next"]
+    with pytest.raises(Transient):
+        main(["ls", "--debug", "--lake", str(tmp_path)])
 
 
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:

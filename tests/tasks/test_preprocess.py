@@ -118,6 +118,36 @@ def test_what_is_appended_alone_is_prepared(
         assert lance.dataset(str(alone / table)).to_table() == lance.dataset(str(folders[1] / table)).to_table()
 
 
+@pytest.mark.parametrize("kind", ["samples.lance/data", "steps.lance/data", "blocks"])
+def test_a_damaged_block_is_made_anew(
+    kind: str, runtime: Runtime, dataset: DatasetRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of six blocks one lost a bit since it was made: five are adopted, and what comes out is as if none had."""
+    monkeypatch.setattr("data_lake.blocks.MAX_EPISODES", 1)
+    spec = spec_of(heldout_episodes=())
+    first = runtime.path(build(STAGE, spec, grown(runtime, dataset, 6), runtime=runtime).ref.uri)
+    adopted = {
+        path.name
+        for block in first.glob("blocks/*.json")
+        for path in (first / kind).iterdir()
+        if kind == "blocks" or path.name in block.read_text()
+    }
+    path = first / kind / min(adopted)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 1
+    path.write_bytes(content)
+    second = build(STAGE, spec, dataset, runtime=runtime)
+    assert "5 episodes as prepared earlier" in second.record["summary"]["line"]
+    assert damaged(runtime.lake, second.record) == []
+    fresh = replace(runtime, lake=runtime.lake.with_name("fresh"))
+    shutil.copytree(runtime.lake / "ingest", fresh.lake / "ingest")
+    shutil.copytree(runtime.lake / "datasets", fresh.lake / "datasets")
+    alone = build(STAGE, spec, dataset, runtime=fresh).ref
+    for table in ("samples.lance", "steps.lance"):
+        found = lance.dataset(str(runtime.path(second.ref.uri) / table)).to_table()
+        assert found == lance.dataset(str(fresh.path(alone.uri) / table)).to_table()
+
+
 def test_on_an_object_store_what_another_machine_prepared_is_adopted(
     runtime: Runtime, dataset: DatasetRef, bucket: UPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +198,24 @@ def test_a_killed_attempt_is_gone_on_with(
     built = build(STAGE, spec_of(), dataset, runtime=runtime)
     assert "7 episodes as prepared earlier" in built.record["summary"]["line"]
     assert built.record["attempt"] == 2
+    assert damaged(runtime.lake, built.record) == []
+
+
+@pytest.mark.parametrize("kind", ["samples.lance/data", "steps.lance/data", "blocks"])
+def test_a_block_of_a_killed_attempt_that_lost_a_bit_is_made_anew(
+    kind: str, runtime: Runtime, dataset: DatasetRef, reports: list[Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("data_lake.blocks.MAX_EPISODES", 1)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("data_lake.preprocess.make_card", Mock(side_effect=KeyboardInterrupt))
+        build(STAGE, spec_of(), dataset, runtime=runtime)
+    (folder,) = runtime.lake.glob(f"preprocess/*/attempts/1/{kind}")
+    path = min(folder.iterdir())
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    built = build(STAGE, spec_of(), dataset, runtime=runtime)
+    assert "6 episodes as prepared earlier" in built.record["summary"]["line"]
     assert damaged(runtime.lake, built.record) == []
 
 

@@ -7,7 +7,7 @@ import pytest
 from blake3 import blake3
 
 from data_lake.sources import snapshot as module
-from data_lake.sources.snapshot import digests, snapshot, verify
+from data_lake.sources.snapshot import digests, ensure_covered, snapshot, verify
 from errors import UserError
 
 
@@ -55,7 +55,7 @@ def test_what_changes_it(change: str, source: Path, cache: Path) -> None:
 def test_what_does_not(source: Path, cache: Path) -> None:
     first = snapshot(source, cache)
     os.utime(source / "a.parquet", ns=(1, 1))
-    (source / ".hidden").write_text("x")
+    (source / ".DS_Store").write_text("x")
     (source / ".git").mkdir()
     (source / ".git/config").write_text("x")
     (source / "__pycache__").mkdir()
@@ -63,6 +63,60 @@ def test_what_does_not(source: Path, cache: Path) -> None:
     assert snapshot(source, cache) == first
     contents = {"a.parquet": b"rows", "meta/info.json": b"{}"}
     assert verify(first, cache) == {source / name: blake3(content).hexdigest() for name, content in contents.items()}
+
+
+@pytest.mark.parametrize("place", ["data", ".data", "meta/.rows", "data/deep"])
+@pytest.mark.parametrize("kind", ["folder", "linked folder", "linked file"])
+def test_wherever_a_file_lies_a_change_is_seen(
+    kind: str, place: str, source: Path, cache: Path, tmp_path: Path
+) -> None:
+    """What can be opened by a path below the source counts, by that path."""
+    file, big = source / place / "b.parquet", tmp_path / "big"
+    big.mkdir()
+    (big / "b.parquet").write_bytes(b"more")
+    file.parent.parent.mkdir(exist_ok=True)
+    if kind == "linked folder":
+        file.parent.symlink_to(big)
+    else:
+        file.parent.mkdir()
+        if kind == "linked file":
+            file.symlink_to(big / "b.parquet")
+        else:
+            file.write_bytes(b"more")
+    first = snapshot(source, cache)
+    assert digests(source, cache)[file] == blake3(b"more").hexdigest() and first.num_files == 3
+    file.resolve().write_bytes(b"others")
+    assert snapshot(source, cache).fingerprint != first.fingerprint
+    with pytest.raises(UserError, match="LAKE-003"):
+        verify(first, cache)
+
+
+def test_a_link_that_leads_elsewhere_now_is_seen(source: Path, cache: Path) -> None:
+    for name in ("one", "two"):
+        (source / name).mkdir()
+        (source / name / "b.parquet").write_bytes(name.encode())
+    (source / "data").symlink_to("one")
+    first = snapshot(source, cache)
+    (source / "data").unlink()
+    (source / "data").symlink_to("two")
+    assert snapshot(source, cache).fingerprint != first.fingerprint
+
+
+@pytest.mark.parametrize("target", [".", "..", "../..", "/", "../../outside"])
+def test_links_that_go_in_circles_are_refused(target: str, source: Path, cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/back").symlink_to(source)
+    (source / "meta/loop").symlink_to(target)
+    with pytest.raises(UserError, match="(?s)LAKE-240.*(loop|back)"):
+        snapshot(source, cache)
+
+
+def test_files_that_no_snapshot_held(source: Path) -> None:
+    held = {source / "a.parquet": "0"}
+    ensure_covered([source / "a.parquet", source / "gone.parquet"], held)
+    with pytest.raises(UserError, match="(?s)LAKE-241.*info.json"):
+        ensure_covered([source / "a.parquet", source / "meta/info.json"], held)
+    ensure_covered([source / "meta/info.json"], {})
 
 
 def test_files_are_hashed_once(source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
