@@ -139,7 +139,9 @@ class _Artifacts:
         percent = 100.0 * report.done / report.total
         if self._progress is None:
             self._progress = create_progress_artifact(
-                progress=percent, key=artifact_key(f"{self._stage}-progress"), description=f"{self._slot}, in {report.unit}"
+                progress=percent,
+                key=artifact_key(f"{self._stage}-progress"),
+                description=f"{self._slot}, in {report.unit}",
             )
         else:
             update_progress_artifact(self._progress, progress=percent)
