@@ -3,6 +3,9 @@
 Standard library only, so that every folder can raise them.
 """
 
+from functools import partial
+from typing import Any
+
 
 class UserError(Exception):
     """Something a person must mend: one paragraph with a stable code, where it is, and what to do now.
@@ -18,6 +21,11 @@ class UserError(Exception):
         self.where = where
         self.done = done
         self.next_step = next_step
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process: an exception is otherwise made again from positional arguments alone."""
+        parts = {"where": self.where, "done": self.done, "next_step": self.next_step}
+        return partial(type(self), **parts), (self.code, self.message)
 
     def __str__(self) -> str:
         lines = [f"{self.code}: {self.message}"]

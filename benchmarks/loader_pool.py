@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.loader_sets import Sets
-from benchmarks.loader_tiers import prepare
+from benchmarks.loader_tiers import lengths_of, prepare
 from benchmarks.reporting import spread
 from data_lake.ahead import Ahead
 from data_lake.cluster import joined
@@ -62,8 +62,8 @@ def _measured(folder: Path) -> dict[str, Any]:
 
 def _loader(folder: Path, address: str) -> Loader:
     tokens = TokenCount(tokens_per_view=1, state_tokens=1, action_horizon=1)
-    ids = np.arange(SampleTable(folder).samples.count_rows())
-    packing = pack_samples(ids, np.ones_like(ids), capacity=SAMPLES, tokens=tokens)
+    lengths = lengths_of(SampleTable(folder), tokens)
+    packing = pack_samples(np.arange(len(lengths)), lengths, capacity=SAMPLES * int(lengths.max()), tokens=tokens)
     return Loader(folder, packing, seed=0, rows_per_step=1, max_bytes=IN_FLIGHT, ray_address=address)
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from benchmarks.folder_store import folder_store
 from benchmarks.loader_sets import Sets
-from benchmarks.loader_tiers import Tier, prepare
+from benchmarks.loader_tiers import Tier, lengths_of, prepare
 from benchmarks.reporting import Target, spread
 from data_lake.files import LakePath, lake_path
 from data_lake.loader import Loader
@@ -96,8 +96,9 @@ def measured(lake: Path, latency_s: float, steps: int = STEPS, rounds: int = ROU
 
 
 def _loader(folder: LakePath, shuffle: Literal["uniform"] | SpanShuffle) -> Loader:
-    number = SampleTable(folder).samples.count_rows()
-    packing: Packing = pack_samples(np.arange(number), np.full(number, 32), capacity=32, tokens=TOKENS)
+    """A sample a row: all are equally long."""
+    lengths = lengths_of(SampleTable(folder), TOKENS)
+    packing: Packing = pack_samples(np.arange(len(lengths)), lengths, capacity=int(lengths.max()), tokens=TOKENS)
     return Loader(folder, replace(packing, shuffle=shuffle), seed=0, rows_per_step=BATCH)
 
 

@@ -52,6 +52,12 @@ def prepare(sets: Sets, folder: Path, image_size: int, tier: Tier) -> InputSpec:
     return inputs
 
 
+def lengths_of(table: SampleTable, tokens: TokenCount) -> np.ndarray:
+    """Tokens of each sample (N,)."""
+    words = np.array([len(text) for text in table.samples.to_table(columns=["text_tokens"])["text_tokens"]])
+    return tokens.length(table.column("num_views"), words)
+
+
 class CachedTier:
     """Samples of every frame at image_size, made once."""
 
@@ -95,8 +101,7 @@ def _trained(sets: Sets, folder: Path, tier: Tier) -> dict[str, float]:
     policy = replace(RECIPE.policy, inputs=inputs)
     table = SampleTable(folder)
     tokens = token_count(policy)
-    words = np.array([len(text) for text in table.samples.to_table(columns=["text_tokens"])["text_tokens"]])
-    lengths = tokens.length(table.column("num_views"), words)
+    lengths = lengths_of(table, tokens)
     for place in ("packed", "out"):
         (folder / place).mkdir()
     capacity = RECIPE.pack.tokens_per_row

@@ -69,7 +69,8 @@ def _init(address: str) -> None:
             "LAKE-156",
             f"no Ray cluster answers there: {error}",
             where=f"ray_address: {address}",
-            next_step="start one with `ray start --head`, or leave ray_address out to begin one here",
+            next_step="start one with `ray start --head`, or need none: runner: native and decode: threads in the "
+            "profile",
         ) from error
 
 

@@ -182,7 +182,9 @@ CODES: dict[str, Code] = {
     "LAKE-153": _bad("frames of the video cannot be decoded", _COPY),
     "LAKE-154": _lake("only a LeRobot folder can be repaired", "name the folder that holds meta/info.json"),
     "LAKE-155": _lake("the repaired metadata could not be written", "mend what the message names"),
-    "LAKE-156": _lake("no Ray cluster answers", "start one with `ray start --head`, or leave ray_address out"),
+    "LAKE-156": _lake(
+        "no Ray cluster answers", "start one with `ray start --head`, or need none: runner: native, decode: threads"
+    ),
     "LAKE-157": _lake("a Ray cluster here would listen on all interfaces", "join a cluster by ray_address"),
     "LAKE-070": _lake("a table has another number of rows than the manifest says", _REBUILD),
     "LAKE-071": _lake("the episodes do not tile the frames", _REBUILD),

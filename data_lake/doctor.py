@@ -20,7 +20,7 @@ from data_lake.integrity import damage
 from data_lake.lineage import Lineage, elsewhere, lineage
 from data_lake.meaning import meaning_of
 from data_lake.references import open_reference, referenced
-from data_lake.sources import open_source
+from data_lake.sources import format_of, open_source
 from data_lake.sources.episode import Source
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 from data_lake.stored_videos import content_of
@@ -61,7 +61,8 @@ def doctor(
     except UserError as error:
         if error.code not in ("LAKE-004", "LAKE-035", "LAKE-036"):
             raise
-        return _answer(source, "unknown", "unknown", (0, 0), {}, [_refusal(error)])
+        kind = format_of(path) if source_format == "auto" else source_format
+        return _answer(source, kind or "unknown", "unknown", (0, 0), {}, [_refusal(error)])
 
 
 def _refusal(error: UserError) -> Finding:

@@ -78,9 +78,19 @@ class FrameReader:
         return _Places.of(self.version, self.cameras, rows)
 
     def batch(self, indices: Sequence[int] | np.ndarray) -> Frames:
-        """The frames at these absolute indices. Raises UserError LOAD-010 for an index outside, LOAD-011 for a camera
-        that an episode lacks, LOAD-012 for pictures of another size than declared, DECODE-… for broken videos."""
-        index_N = np.asarray(indices, np.int64)
+        """The frames at these absolute indices. Raises UserError LOAD-010 for an index outside, LOAD-014 for what is no
+        whole number, LOAD-011 for a camera that an episode lacks, LOAD-012 for pictures of another size than declared,
+        DECODE-… for broken videos."""
+        given_N = np.asarray(indices)
+        if given_N.size and given_N.dtype.kind not in "iu":
+            raise UserError(
+                "LOAD-014",
+                f"indices of frames are whole numbers, these are {given_N.dtype.name}",
+                where=self.version.name,
+                next_step="a time t in seconds of an episode is its first index + round(t * fps); for a mask take "
+                "np.flatnonzero(mask)",
+            )
+        index_N = given_N.astype(np.int64)
         if index_N.size and (index_N.min() < 0 or index_N.max() >= len(self)):
             outside = index_N[(index_N < 0) | (index_N >= len(self))][0]
             raise UserError(

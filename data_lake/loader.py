@@ -13,6 +13,7 @@ from data_lake.files import LakePath
 from data_lake.mixture import open_samples
 from data_lake.packing import Packing
 from data_lake.samples import Batch
+from errors import UserError
 
 
 class Loader:
@@ -44,13 +45,39 @@ class Loader:
 
     def rows(self, step: int, rank: int = 0, world: int = 1) -> list[np.ndarray]:
         """Sample ids of each row that this rank takes in a step, balanced by tokens and squared lengths."""
+        return self._share(step, rank, world)[0]
+
+    def _share(self, step: int, rank: int, world: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """The ids of each of this rank's rows, and the lengths of the same samples as the packing has them."""
         ids_N, lengths_N, ends_R = self.packing.members(self.seed, step, self.rows_per_step)
-        rows = np.split(ids_N, ends_R[:-1])
-        return rows if world == 1 else [rows[place] for place in assign(lengths_N, ends_R, world)[rank]]
+        rows, lengths = np.split(ids_N, ends_R[:-1]), np.split(lengths_N, ends_R[:-1])
+        if world == 1:
+            return rows, lengths
+        mine = assign(lengths_N, ends_R, world)[rank]
+        return [rows[place] for place in mine], [lengths[place] for place in mine]
 
     def batch(self, step: int, rank: int = 0, world: int = 1) -> Batch:
-        """The batch of a step for this rank, read now."""
-        return self.table.batch(step, self.rows(step, rank, world), self.packing.tokens)
+        """The batch of a step for this rank, read now. Raises UserError LOAD-003 when the packing is of other samples:
+        of more, or of ones of other lengths."""
+        rows, lengths = self._share(step, rank, world)
+        if (last := max((int(row.max()) for row in rows if len(row)), default=-1)) >= self.table.num_samples:
+            raise self._of_others(f"it holds sample {last}, and there are {self.table.num_samples}")
+        batch = self.table.batch(step, rows, self.packing.tokens)
+        packed_N = np.concatenate([*lengths, np.empty(0, np.int64)])
+        if (wrong := np.flatnonzero(batch.prefix_lengths + self.packing.tokens.action_horizon != packed_N)).size:
+            place = wrong[0]
+            length = batch.prefix_lengths[place] + self.packing.tokens.action_horizon
+            told = f"sample {batch.sample_ids[place]} has {length} tokens and {int(packed_N[place])} there"
+            raise self._of_others(told)
+        return batch
+
+    def _of_others(self, told: str) -> UserError:
+        return UserError(
+            "LOAD-003",
+            f"the packing was made for other samples: {told}",
+            where=str(self.table.folder),
+            next_step="take the samples and the packing of one run; `./vlaloop show pack/…` names what it was made of",
+        )
 
     def batches(self, first_step: int, last_step: int, rank: int = 0, world: int = 1) -> Iterator[Batch]:
         """Batches of steps [first_step, last_step), in order, the same whoever makes them. As many are made ahead

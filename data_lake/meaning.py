@@ -5,9 +5,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
-from data_lake.sources.episode import SourceCard, asked, contradicted
+from data_lake.sources.episode import SourceCard, ask_together, asked, contradicted
 from data_lake.specs import ReadSpec
 from errors import UserError
 
@@ -34,9 +35,7 @@ def meaning_of(card: SourceCard, read: ReadSpec) -> dict[str, Any]:
     """Raises UserError LAKE-035 for what nobody says and training could not do without, LAKE-036 where the
     recorder's own words and the recipe differ."""
     said = {name: _said(name, card, read) for name in (*CHOICES, "action_mode")}
-    for name, choices in CHOICES.items():
-        if said[name] is None and card.cameras:
-            raise asked(card.root, name, f"what {name} its pictures have", choices)
+    ask_together(*(partial(_required, name, said[name], card) for name in CHOICES))
     declared = card.declared
     return {
         **said,
@@ -54,6 +53,12 @@ def meaning_of(card: SourceCard, read: ReadSpec) -> dict[str, Any]:
         "state_units": list(read.state_units),
         "action_units": list(read.action_units),
     }
+
+
+def _required(name: str, said: Any, card: SourceCard) -> None:
+    if said is None and card.cameras:
+        choices = CHOICES[name]
+        raise asked(card.root, name, f"what {name} its pictures have", choices, choices.split()[0].rstrip(","))
 
 
 def _rational(rate_hz: float) -> str | None:

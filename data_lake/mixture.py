@@ -80,8 +80,12 @@ class MixedSamples:
     def ends(self) -> np.ndarray:
         """Where the sample ids of each component end (M,)."""
         if self._ends is None:
-            self._ends = np.cumsum([table.samples.count_rows() for table in self.tables])
+            self._ends = np.cumsum([table.num_samples for table in self.tables])
         return self._ends
+
+    @property
+    def num_samples(self) -> int:
+        return int(self.ends[-1])
 
     def column(self, name: str) -> np.ndarray:
         """A whole numeric column of the samples (N,). Numbers of episodes and tasks go on from component to component;

@@ -119,6 +119,10 @@ class SampleTable:
             self._steps = lance.dataset(str(self.folder / "steps.lance"))
         return self._steps
 
+    @property
+    def num_samples(self) -> int:
+        return self.samples.count_rows()
+
     def column(self, name: str) -> np.ndarray:
         """A whole numeric column of the samples (N,), such as `split` or `num_steps`."""
         return self.samples.to_table(columns=[name])[name].to_numpy()

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from data_lake import lake_meta
 from data_lake.edits.tags import tagged
-from data_lake.files import LakePath
+from data_lake.files import LakePath, lake_path
 from data_lake.integrity import ensure_intact
 from data_lake.tables import FOLDERS, Manifest, dataset_root, open_table, read_manifest, read_meta
 from errors import UserError
@@ -59,11 +59,13 @@ def number_of(root: LakePath, which: str) -> int:
     return int(which) if which.isdecimal() else tagged(root, which)
 
 
-def open_version(lake: LakePath, named: str) -> DatasetVersion:
-    """`NAME@3`, the version that `NAME@TAG` means, or the newest of `NAME`. Raises UserError LAKE-002 when the lake has
-    none, LAKE-182 when it was given up, LAKE-184 for no such tag, LAKE-034 and LAKE-185 for what is no name."""
+def open_version(lake: LakePath | str, named: str) -> DatasetVersion:
+    """`NAME@3`, the version that `NAME@TAG` means, or the newest of `NAME`; a lake in words is as `--lake` takes it.
+
+    Raises UserError LAKE-002 when the lake has none, LAKE-182 when it was given up, LAKE-184 for no such tag, LAKE-034
+    and LAKE-185 for what is no name."""
     name, at, which = named.partition("@")
-    root = dataset_root(lake, name)
+    root = dataset_root(lake_path(lake) if isinstance(lake, str) else lake, name)
     manifest = read_manifest(root, number_of(root, which) if at else None)
     if manifest is None:
         what = f"data set {name!r} has no version {which}" if at else f"the lake has no data set {name!r}"

@@ -55,13 +55,14 @@ class Run:
 
 
 class VideoReader:
-    """Pictures of the mp4s in the table at `uri`, at `version`, decoded by `threads` threads (0: one per core).
+    """Pictures of the mp4s in the table at `uri`, at `version`, decoded by `threads` threads (0: one per core there).
 
     Picklable: handles and threads begin anew where it is unpickled. May be used by several threads at once.
     """
 
     def __init__(self, uri: str, version: int, threads: int = 0) -> None:
         self.uri, self.version = uri, version
+        self._asked = threads
         self.threads = threads or os.cpu_count() or 1
         self._lock = Lock()
         self._drop()
@@ -73,7 +74,7 @@ class VideoReader:
         self._known_bytes = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"uri": self.uri, "version": self.version, "threads": self.threads}
+        return {"uri": self.uri, "version": self.version, "threads": self._asked}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)

@@ -14,15 +14,18 @@ from flows.recipe import LoopRecipe
 
 @functools.cache
 def _optional(spec: type) -> type[pydantic.BaseModel]:
-    """A model with the fields of the dataclass `spec`, all optional, its sub-specs likewise."""
+    """A model with the fields of the dataclass `spec`, all optional, its sub-specs likewise. They go by their names in
+    JSON; as attributes they end with an underscore, so that none is one of pydantic's own, such as `copy`."""
     hints = typing.get_type_hints(spec)
     fields: dict[str, Any] = {
-        each.name: (_loose(hints[each.name]) | None, pydantic.Field(default=None, title=each.name.replace("_", " ")))
+        f"{each.name}_": (
+            _loose(hints[each.name]) | None,
+            pydantic.Field(default=None, alias=each.name, title=each.name.replace("_", " ")),
+        )
         for each in dataclasses.fields(spec)
     }
-    return pydantic.create_model(
-        f"{spec.__name__}Changes", __config__=pydantic.ConfigDict(extra="forbid"), __doc__=spec.__doc__, **fields
-    )
+    config = pydantic.ConfigDict(extra="forbid", serialize_by_alias=True)
+    return pydantic.create_model(f"{spec.__name__}Changes", __config__=config, __doc__=spec.__doc__, **fields)
 
 
 def _loose(hint: Any) -> Any:
@@ -42,7 +45,8 @@ def assignments(changes: pydantic.BaseModel | None) -> dict[str, Any]:
 
 
 def _leaves(changes: pydantic.BaseModel, prefix: str) -> typing.Iterator[tuple[str, Any]]:
-    for name, value in changes:
+    for attribute, value in changes:
+        name = attribute.removesuffix("_")
         if isinstance(value, pydantic.BaseModel):
             yield from _leaves(value, f"{prefix}{name}.")
         elif value is not None:

@@ -10,7 +10,7 @@ from errors import Transient, UserError
 from flows.cli_data import app as data
 from flows.cli_edit import app as edit
 from flows.cli_views import app as saved_views
-from flows.options import AsJson, Debug, Home, Lake, Profile, Quiet, Recipe, Set
+from flows.options import AsJson, Debug, Home, Lake, Profile, Quiet, Recipe, Set, Until
 from flows.places import places
 from flows.screen import Screen
 
@@ -36,6 +36,7 @@ def run(
     recipe: Recipe = "tiny",
     changes: Set = None,
     profile: Profile = "laptop",
+    until: Until = None,
     rebuild: Annotated[str | None, typer.Option("--rebuild", metavar="STAGE", help="Revoke a stage's record.")] = None,
     why: Annotated[str | None, typer.Option("--why", help="The reason for --rebuild; it is kept.")] = None,
     lake: Lake = None,
@@ -48,7 +49,7 @@ def run(
     from flows.commands.run import Order
     from flows.commands.run import run as command
 
-    order = Order(recipe=recipe, changes=tuple(changes or ()), profile=profile, where=places(lake, home))
+    order = Order(recipe=recipe, changes=tuple(changes or ()), profile=profile, where=places(lake, home), until=until)
     raise typer.Exit(command(order, rebuild, why, Screen(as_json=as_json, quiet=quiet, debug=debug)))
 
 
@@ -57,6 +58,7 @@ def plan(
     recipe: Recipe = "tiny",
     changes: Set = None,
     profile: Profile = "laptop",
+    until: Until = None,
     lake: Lake = None,
     home: Home = None,
     as_json: AsJson = False,
@@ -67,7 +69,7 @@ def plan(
     from flows.commands.plan import plan as command
     from flows.commands.run import Order
 
-    order = Order(recipe=recipe, changes=tuple(changes or ()), profile=profile, where=places(lake, home))
+    order = Order(recipe=recipe, changes=tuple(changes or ()), profile=profile, where=places(lake, home), until=until)
     raise typer.Exit(command(order, Screen(as_json=as_json, quiet=quiet, debug=debug)))
 
 

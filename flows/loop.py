@@ -6,10 +6,31 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from errors import UserError
 from flows.recipe import Loop
 from tasks import catalogue as stages
 
 Call = Callable[..., Any]  # (stage, spec, *refs) -> ref
+
+
+def up_to(last: str | None, loop: Loop, call: Call) -> Call:
+    """`call` for the stages up to the one named `last`; a later one is not called, the newest ref stands for its own,
+    so that the loop ends with what `last` gave. None: all are called. Raises UserError CLI-003 where `loop` has no such
+    stage."""
+    absent = {stages.collect.name: loop.collect is None, stages.mix.name: loop.mix is None}
+    order = [name for name in stages.STAGES if not absent.get(name)]
+    if last is None:
+        return call
+    if last not in order:
+        raise UserError("CLI-003", f"no stage {last!r} in this recipe", next_step=f"known: {', '.join(order)}")
+    newest: list[Any] = []
+
+    def bounded(stage: Any, spec: Any, *refs: Any) -> Any:
+        if order.index(stage.name) <= order.index(last):
+            newest.append(call(stage, spec, *refs))
+        return newest[-1]
+
+    return bounded
 
 
 def closed_loop(loop: Loop, source: Any, call: Call, others: Sequence[Any] = ()) -> Any:

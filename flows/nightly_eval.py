@@ -16,6 +16,7 @@ from flows.profile import load_profile
 from flows.server import loop_flow, present_run
 from tasks.catalogue import evaluate
 from tasks.specs import EvaluateStage
+from tasks.stage import artifact_key
 
 SEEDS_PER_DAY = 10_000
 """Fresh starts: each day has seeds of its own, far from those of demonstrations and of the gate's suite."""
@@ -57,7 +58,7 @@ def nightly_eval(model: str = "tiny", profile: str = "laptop", lake: str | None 
     spec = fresh(champion.spec, today())
     report = cast(EvalReport, evaluate(spec, *champion.refs, runtime=runtime))
     worse = worse_tasks(champion.report.tasks, report.tasks)
-    create_markdown_artifact(markdown(model, champion, report, worse), key=f"{model.lower()}-nightly")
+    create_markdown_artifact(markdown(model, champion, report, worse), key=artifact_key(f"{model}-nightly"))
     sentence = f"{model} v{champion.version}: {verdict(worse)}"
     return Failed(message=sentence) if worse else Completed(message=sentence, data=report)
 

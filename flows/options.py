@@ -17,6 +17,7 @@ Home = Annotated[
 ]
 Recipe = Annotated[str, typer.Argument(help="tiny, smoke, gr1, a YAML file or module:NAME.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE", help="Change a field of the recipe.")]
+Until = Annotated[str | None, typer.Option("--until", metavar="STAGE", help="The last stage to build. [register]")]
 Profile = Annotated[
     str, typer.Option("--profile", help="Where it runs: a name in deployments/profiles, or a YAML file.")
 ]

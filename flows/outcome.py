@@ -23,11 +23,13 @@ Json = dict[str, Any]
 class Outcome:
     """`planned` as it is after the run; `events` of the run, empty when everything was done before.
 
-    changes: what was set on the recipe, as `field=value`. home: local state, where MLflow's file is.
+    changes: what was set on the recipe, as `field=value`. until: the last stage that was asked for, None for all. home:
+    local state, where MLflow's file is.
     """
 
     recipe: str
     changes: tuple[str, ...] = ()
+    until: str | None = None
     lake: LakePath
     home: Path
     planned: Sequence[PlannedStage]
@@ -166,6 +168,8 @@ def closing_lines(outcome: Outcome) -> list[str]:
         lines.append(f"  {spent} · {seconds(outcome.seconds)} in all")
     else:
         lines.append("  nothing to build: every stage was done before")
+    if outcome.until:
+        lines.append(f"  built until {outcome.until}, as asked; the stages after it wait")
     return [*lines, "", *next_steps(outcome)]
 
 
@@ -187,6 +191,8 @@ def next_steps(outcome: Outcome) -> list[str]:
     """Commands that a person can paste: they mean this very run, also when a later one is champion."""
     version = outcome.refs.get("register")
     asked = " ".join([outcome.recipe, *(f"--set {shlex.quote(change)}" for change in outcome.changes)])
+    if outcome.until:
+        return [f"  go on     ./vlaloop run {asked}", f"  UI        {_ui(outcome.home)}"]
     steps = [f"  report    ./vlaloop report {asked}", f"  UI        {_ui(outcome.home)}"]
     steps.append(f"  change    ./vlaloop plan {asked} --set train.num_steps=3000")
     if version and version["alias"]:

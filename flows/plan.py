@@ -9,7 +9,7 @@ from data_lake.reasons import reasons
 from data_lake.refs import Ref, SourceRef
 from data_lake.store import Slot
 from errors import UserError
-from flows.loop import closed_loop
+from flows.loop import closed_loop, up_to
 from flows.recipe import LoopRecipe, resolve
 from tasks.build import Stage
 from tasks.code import code_digest
@@ -40,9 +40,14 @@ class _Pending(Ref):
 
 
 def make_plan(
-    recipe: LoopRecipe, lake: LakePath, source: SourceRef | None, others: Sequence[SourceRef] = ()
+    recipe: LoopRecipe,
+    lake: LakePath,
+    source: SourceRef | None,
+    others: Sequence[SourceRef] = (),
+    until: str | None = None,
 ) -> list[PlannedStage]:
-    """The loop's stages in order; `others`: sources of a mixture. Pure look: nothing is created in the lake."""
+    """The loop's stages in order, no further than `until`; `others`: sources of a mixture. Pure look: nothing is
+    created in the lake."""
     planned: list[PlannedStage] = []
 
     def look(stage: Stage, spec: Any, *refs: Ref) -> Ref:
@@ -50,7 +55,8 @@ def make_plan(
         found = planned[-1].slot.ref() if planned[-1].slot else None
         return found or _Pending(uri="", fingerprint="")
 
-    closed_loop(resolve(recipe), source, look, others)
+    loop = resolve(recipe)
+    closed_loop(loop, source, up_to(until, loop, look), others)
     return planned
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -171,11 +172,18 @@ def _validated(kind: type[Validated], tree: Any, at: str, where: str) -> Validat
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         path = ".".join(str(part) for part in (at, *first["loc"]) if part != "") or "the recipe"
-        raise UserError(
-            "RECIPE-003", f"{path}: {first['msg']}", where=where, next_step="see the field in flows/recipes/"
-        ) from None
+        raise UserError("RECIPE-003", f"{path}: {first['msg']}", where=where, next_step=_written(path, first)) from None
     _check_numbers(dataclasses.asdict(found), at, where)
     return found
+
+
+def _written(path: str, wrong: Any) -> str:
+    """How a list or a mapping is written, where words stand in its place; else where to look."""
+    if not isinstance(given := wrong["input"], str) or wrong["type"] not in ("tuple_type", "dict_type"):
+        return "see the field in flows/recipes/"
+    words = [word.strip(" '\"") for word in given.strip("[](){} ").split(",")]
+    meant: Any = words if wrong["type"] == "tuple_type" else {words[0].partition("=")[0]: words[0].partition("=")[2]}
+    return f"in JSON, as in --set {shlex.quote(f'{path}={json.dumps(meant)}')}"
 
 
 COUNTS = ("num_steps", "rows_per_step", "num_draws", "checkpoint_every", "sample_stride", "tokens_per_row", "depth")

@@ -5,8 +5,9 @@ from typing import Any
 
 from prefect.states import Completed
 
+from data_lake.refs import ModelVersionRef
 from flows.changes import RecipeChanges, assignments
-from flows.loop import closed_loop
+from flows.loop import closed_loop, up_to
 from flows.places import places
 from flows.profile import load_profile
 from flows.recipe import changed, load, resolve
@@ -40,16 +41,21 @@ def train_loop(
     profile: str = "laptop",
     lake: str | None = None,
     home: str | None = None,
-) -> Any:  # a state that holds the ModelVersionRef, which is what the caller gets
+    until: str | None = None,
+) -> Any:  # a state that holds the last stage's ref, of a whole loop the ModelVersionRef: it is what the caller gets
     """Safe to rerun at any time: a finished stage returns its ref at once, a half-finished one continues.
 
     recipe: what to build: tiny, smoke, gr1, a YAML file, or a dotted `module:NAME`.
     settings: fields of the recipe to set, as `--set` takes them: `["train.num_steps=3000"]`; changes: the same as a
     form, where an empty field means "as the recipe has it". profile: where, and with how much of the machine.
-    lake, home: data and records, local state; by default ./lake and .vlaloop beside it.
+    lake, home: data and records, local state; by default ./lake and .vlaloop beside it. until: the last stage to build,
+    such as preprocess; by default all are.
     """
     session = begin(recipe, settings or (), changes, profile, lake, home)
     loop = resolve(session.recipe)
-    version = closed_loop(loop, session.source(), session.call, session.other_sources())
+    call = up_to(until, loop, session.call)
+    last = closed_loop(loop, session.source(), call, session.other_sources())
     session.finish()
-    return Completed(name="Completed" if version.accepted else "Rejected", message=version.decision, data=version)
+    if not isinstance(last, ModelVersionRef):
+        return Completed(message=f"built until {until}, as asked", data=last)
+    return Completed(name="Completed" if last.accepted else "Rejected", message=last.decision, data=last)

@@ -4,13 +4,14 @@ What a stage reports goes to the run's event file and, while a server listens, t
 """
 
 import functools
+import hashlib
+import re
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-import httpx
 from prefect import get_run_logger, task
 from prefect.artifacts import (
     create_markdown_artifact,
@@ -21,7 +22,6 @@ from prefect.artifacts import (
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import ConcurrencyLeaseHolder
 from prefect.concurrency.sync import concurrency
-from prefect.exceptions import PrefectException
 from prefect.runtime import flow_run
 from prefect.settings import get_current_settings
 from prefect.states import Completed
@@ -95,10 +95,17 @@ def _state(built: Built) -> Any:
     return Completed(message=built.record["summary"]["line"], data=built.ref)
 
 
+def artifact_key(name: str) -> str:
+    """`name` as a key of Prefect's, which takes `[a-z0-9-]` alone: itself where it is one, else with what it may not
+    have as dashes and, since other names would give the same, the beginning of the name's SHA-256."""
+    plain = re.sub("[^a-z0-9]+", "-", name.lower())
+    return name if re.fullmatch("[a-z0-9-]+", name) else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+
+
 class _Artifacts:
     """Shows reports in the Prefect UI: a progress artifact while it runs, a table or markdown at the end.
 
-    Showing never stops a build: when the server does not answer, it is left alone for a while.
+    Showing never stops a build: when the server does not take something, whyever, it is left alone for a while.
     """
 
     def __init__(self, stage: str, slot: str) -> None:
@@ -112,7 +119,7 @@ class _Artifacts:
             return
         try:
             self._show(report)
-        except (PrefectException, httpx.HTTPError, OSError) as error:
+        except Exception as error:  # an edge: Prefect raises its own, httpx's, pydantic's and the system's
             self._next_try = time.monotonic() + AWAY_S
             get_run_logger().warning("the Prefect server does not take artifacts (%s); building goes on", error)
 
@@ -132,14 +139,17 @@ class _Artifacts:
         percent = 100.0 * report.done / report.total
         if self._progress is None:
             self._progress = create_progress_artifact(
-                progress=percent, key=f"{self._stage}-progress", description=f"{self._slot}, in {report.unit}"
+                progress=percent,
+                key=artifact_key(f"{self._stage}-progress"),
+                description=f"{self._slot}, in {report.unit}",
             )
         else:
             update_progress_artifact(self._progress, progress=percent)
 
     def _show_summary(self, report: Summary) -> None:
         get_run_logger().info("%s %s", self._slot, report.line)
+        key = artifact_key(self._stage)
         if report.table:
-            create_table_artifact(table=report.table, key=self._stage, description=f"{self._slot} · {report.line}")
+            create_table_artifact(table=report.table, key=key, description=f"{self._slot} · {report.line}")
         elif report.markdown:
-            create_markdown_artifact(markdown=report.markdown, key=self._stage, description=report.line)
+            create_markdown_artifact(markdown=report.markdown, key=key, description=report.line)

@@ -1,5 +1,11 @@
 """Errors: one paragraph with code, place and next step."""
 
+import copy
+import pickle
+from typing import Any
+
+import pytest
+
 from errors import Transient, UserError
 
 
@@ -21,3 +27,13 @@ def test_parts_can_be_read_one_by_one() -> None:
 def test_a_retry_never_catches_what_a_person_must_mend() -> None:
     assert not issubclass(UserError, Transient)
     assert not issubclass(Transient, UserError)
+
+
+@pytest.mark.parametrize("again", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))])
+@pytest.mark.parametrize(
+    "error", [UserError("A-001", "m", where="w", done="d", next_step="n"), UserError("A-001", "m"), Transient("lost")]
+)
+def test_an_error_is_the_same_in_another_process(again: Any, error: Exception) -> None:
+    """Or a pool of processes would tell that it broke, and not why."""
+    made = again(error)
+    assert (type(made), str(made), made.args, vars(made)) == (type(error), str(error), error.args, vars(error))

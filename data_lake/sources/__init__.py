@@ -17,6 +17,8 @@ SOURCES = {
     "rosbag2": "data_lake.sources.bags:RosBags",
 }
 
+SHOWN_SETS = 8
+
 
 def open_source(path: Path, read: ReadSpec = AS_THE_SOURCE_SAYS, *, source_format: str = "auto") -> Source:
     """The source at `path`. Raises UserError LAKE-002 when no format knows it, NAME-001 for an unknown format."""
@@ -27,17 +29,32 @@ def open_source(path: Path, read: ReadSpec = AS_THE_SOURCE_SAYS, *, source_forma
             where=str(path),
             next_step="check the path (in a recipe: ingest.source)",
         )
-    for name in SOURCES if source_format == "auto" else (source_format,):
-        adapter = lookup(SOURCES, name, "source format")
-        if source_format != "auto" or adapter.recognises(path):
-            _all_taken(path, read, name, adapter.TAKES)
-            return adapter(path, read)
-    raise UserError(
-        "LAKE-002",
-        f"not a source that is understood (known formats: {', '.join(sorted(SOURCES))})",
-        where=str(path),
-        next_step="name the folder that holds meta/info.json, or the HDF5 file, or give ingest.format",
-    )
+    name = format_of(path) if source_format == "auto" else source_format
+    if name is None:
+        raise _not_understood(path)
+    adapter = lookup(SOURCES, name, "source format")
+    _all_taken(path, read, name, adapter.TAKES)
+    return adapter(path, read)
+
+
+def format_of(path: Path) -> str | None:
+    """The format whose layout this is, of those in SOURCES; None for none of them."""
+    return next((name for name in SOURCES if lookup(SOURCES, name, "source format").recognises(path)), None)
+
+
+def _not_understood(path: Path) -> UserError:
+    """LAKE-002, with what there is instead: the beginnings of a LeRobot folder, or sources a folder further down."""
+    what = f"not a source that is understood (known formats: {', '.join(sorted(SOURCES))})"
+    step = "name the folder that holds meta/info.json, or the HDF5 file, or give ingest.format"
+    folders = sorted(each for each in path.iterdir() if each.is_dir()) if path.is_dir() else []
+    if {"data", "videos", "meta"} & {each.name for each in folders}:
+        what = "a LeRobot folder without its meta/info.json"
+        step = "copy the data set again, or write meta/info.json: nothing else says what its columns and cameras are"
+    elif sets := [each.name for each in folders if format_of(each)]:
+        more = ", …" if len(sets) > SHOWN_SETS else ""
+        what = f"a folder that holds {len(sets)} sets: {', '.join(sets[:SHOWN_SETS])}{more}"
+        step = f"name one of them: {path / sets[0]}"
+    return UserError("LAKE-002", what, where=str(path), next_step=step)
 
 
 def _all_taken(path: Path, read: ReadSpec, source_format: str, takes: frozenset[str]) -> None:

@@ -13,7 +13,7 @@ from typing import Literal
 from data_lake.sources.bag_files import Recording, Topic
 from data_lake.sources.bag_images import COMPRESSED, RAW
 from data_lake.sources.bag_messages import TEXT, Column, Types
-from data_lake.sources.episode import RATE, asked, declared_rate
+from data_lake.sources.episode import RATE, TOLD, ask_together, asked, declared_rate
 from data_lake.sources.files import Unreadable
 from data_lake.sources.resample import NANOSECONDS
 from data_lake.specs import ReadSpec
@@ -54,16 +54,23 @@ class Chosen:
 def choose(root: Path, recordings: Sequence[Recording], read: ReadSpec) -> Chosen:
     """Of recordings that can be read. Raises UserError LAKE-035 for what is not declared, or is in no recording."""
     topics = _topics(recordings)
+    ask_together(
+        lambda: _columns(root, "state", read.state, topics),
+        lambda: _columns(root, "action", read.action, topics),
+        lambda: _views(root, read.views, topics),
+        lambda: _instruction(root, read.instruction, topics),
+    )
     state = _columns(root, "state", read.state, topics)
     action = _columns(root, "action", read.action, topics)
     views = _views(root, read.views, topics)
     instruction, words = _instruction(root, read.instruction, topics)
     streams = {column.topic for column in (*state, *action)} | set(views.values())
     with_header = _with_header(recordings, streams)
-    if read.clock is None and with_header:
-        why = "by which clock its messages are aligned"
-        choices = '"header" (stamped where they were measured) or "log" (when the recorder received them)'
-        raise asked(root, "clock", why, choices)
+    ask_together(
+        lambda: _clock(root, read.clock, with_header),
+        lambda: _rate(root, read, topics, streams),
+        lambda: _max_age(root, read.max_age_s, topics, streams),
+    )
     clock = read.clock or "log"
     named = _named(root, recordings, {"state": state, "action": action})
     return Chosen(
@@ -77,6 +84,13 @@ def choose(root: Path, recordings: Sequence[Recording], read: ReadSpec) -> Chose
         rate_hz=_rate(root, read, topics, streams),
         max_age_ns=_max_age(root, read.max_age_s, topics, streams),
     )
+
+
+def _clock(root: Path, declared: str | None, with_header: set[str]) -> None:
+    if declared is None and with_header:
+        why = "by which clock its messages are aligned"
+        choices = '"header" (stamped where they were measured) or "log" (when the recorder received them)'
+        raise asked(root, "clock", why, choices, "header")
 
 
 def _topics(recordings: Sequence[Recording]) -> dict[str, Topic]:
@@ -97,12 +111,13 @@ def _listed(topics: Mapping[str, Topic], types: Collection[str] = ()) -> str:
 
 def _columns(root: Path, field: str, declared: Sequence[str], topics: Mapping[str, Topic]) -> tuple[Column, ...]:
     choices = f'a list of "topic.field", such as "/joint_states.position", out of {_listed(topics)}'
+    example = ["/joint_states.position"]
     if not declared:
-        raise asked(root, field, f"which of its topics are the {field}", choices)
+        raise asked(root, field, f"which of its topics are the {field}", choices, example)
     columns = tuple(Column(declared=each) for each in declared)
     for column in columns:
         if column.topic not in topics or not column.path:
-            raise asked(root, field, f"anything of {column.declared!r}", choices)
+            raise asked(root, field, f"anything of {column.declared!r}", choices, example)
     return columns
 
 
@@ -113,7 +128,8 @@ def _views(root: Path, declared: Mapping[str, str], topics: Mapping[str, Topic])
     if odd is None and (declared or not cameras):
         return dict(declared)
     why = "which of its topics are views" if odd is None else f"any pictures under {odd!r}"
-    raise asked(root, "views", why, f"view names and topics, such as front={_listed(topics, (RAW, COMPRESSED))}")
+    choices = f"view names, each with one of the topics {_listed(topics, (RAW, COMPRESSED))}"
+    raise asked(root, "views", why, choices, {"front": next(iter(cameras), "/camera")})
 
 
 def _instruction(root: Path, declared: str | None, topics: Mapping[str, Topic]) -> tuple[str | None, str]:
@@ -123,7 +139,8 @@ def _instruction(root: Path, declared: str | None, topics: Mapping[str, Topic]) 
     if declared is not None and declared in topics and topics[declared].msgtype == TEXT:
         return declared, ""
     why = "what the robot was told" if declared is None else f"any {TEXT} under {declared!r}"
-    raise asked(root, "instruction", why, f'"=the words themselves", or a topic: {_listed(topics, (TEXT,))}')
+    choices = f'"=the words themselves", or a topic: {_listed(topics, (TEXT,))}'
+    raise asked(root, "instruction", why, choices, TOLD)
 
 
 def _with_header(recordings: Sequence[Recording], names: Collection[str]) -> set[str]:
@@ -169,7 +186,8 @@ def _first(root: Path, field: str, recordings: Sequence[Recording], column: Colu
         except Unreadable as error:
             wrong = error if error.code == "LAKE-122" else wrong  # others are said of the recording, once it is read
     if wrong is not None:
-        raise asked(root, field, f"what {column.declared!r} is", f'"topic.field" with a field of it ({wrong.detail})')
+        choices = f'"topic.field" with a field of it ({wrong.detail})'
+        raise asked(root, field, f"what {column.declared!r} is", choices, ["/joint_states.position"])
     return column
 
 
@@ -178,7 +196,7 @@ def _rate(root: Path, read: ReadSpec, topics: Mapping[str, Topic], streams: Coll
     if rate_hz is not None:
         return rate_hz.limit_denominator(MAX_DENOMINATOR)
     used = _listed({name: topics[name] for name in sorted(streams)})
-    raise asked(root, "fps", "how many rows a second are wanted", f"{RATE}; its topics are {used}")
+    raise asked(root, "fps", "how many rows a second are wanted", f"{RATE}; its topics are {used}", 20)
 
 
 def _max_age(root: Path, declared: float | None, topics: Mapping[str, Topic], streams: Collection[str]) -> int:
@@ -187,5 +205,7 @@ def _max_age(root: Path, declared: float | None, topics: Mapping[str, Topic], st
         return round(declared * NANOSECONDS)
     rated = sorted((topics[name] for name in streams if topics[name].rate_hz), key=lambda topic: topic.rate_hz)
     why = "how old a value may be that a row holds"
-    proposed = [f"{PERIODS / topic.rate_hz:.3g} ({PERIODS:g} periods of its slowest topic, {topic})" for topic in rated]
-    raise asked(root, "max_age_s", why, f"seconds, for example {(proposed or ['0.15'])[0]}")
+    slowest = next(iter(rated), None)
+    proposed = float(f"{PERIODS / slowest.rate_hz:.3g}") if slowest else 0.15
+    whence = f" ({PERIODS:g} periods of its slowest topic, {slowest})" if slowest else ""
+    raise asked(root, "max_age_s", why, f"seconds, for example {proposed:g}{whence}", proposed)

@@ -1,5 +1,7 @@
 """What every source gives, whatever its format: a card that declares, and episodes that stream."""
 
+import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -158,15 +160,49 @@ TAKEN_BY_ALL = frozenset(
 )
 
 
-def asked(path: Path, field_name: str, why: str, choices: str) -> UserError:
-    """LAKE-035: this source needs `ingest.read.<field_name>`. choices: what it may be, as a person would type it."""
+TOLD = "=pick up the cup"  # an instruction in words, as an example
+UNSAID, NO_GUESS = "the source does not say ", "; nothing is guessed"
+
+
+def asked(path: Path, field_name: str, why: str, choices: str, example: Any) -> UserError:
+    """LAKE-035: this source needs `ingest.read.<field_name>`. choices: what it may be. example: one of them, to show
+    how it is written."""
     return UserError(
         "LAKE-035",
-        f"the source does not say {why}",
+        f"{UNSAID}{why}",
         where=str(path),
         done="nothing was read",
-        next_step=f"set ingest.read.{field_name} to {choices}; nothing is guessed",
+        next_step=f"set ingest.read.{field_name} to {choices}, as in {setting(field_name, example)}{NO_GUESS}",
     )
+
+
+def setting(field_name: str, value: Any) -> str:
+    """As a shell takes it: `--set ingest.read.fps=20`, `--set 'ingest.read.state=["a", "b"]'`."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return f"--set {shlex.quote(f'ingest.read.{field_name}={text}')}"
+
+
+def ask_together(*checks: Callable[[], object]) -> None:
+    """Make every check, so that a person is asked once for all that is missing. Raises one UserError LAKE-035 for all
+    of those that asked, and any other UserError as it comes."""
+    questions: list[UserError] = []
+    for check in checks:
+        try:
+            check()
+        except UserError as error:
+            if error.code != "LAKE-035":
+                raise
+            questions.append(error)
+    if questions:
+        first = questions[0]
+        steps = [each.next_step.removesuffix(NO_GUESS) for each in questions]
+        raise UserError(
+            first.code,
+            UNSAID + ", nor ".join(each.message.removeprefix(UNSAID) for each in questions),
+            where=first.where,
+            done=first.done,
+            next_step="; ".join(steps) + NO_GUESS,
+        )
 
 
 RATE = "a rate in Hz such as 5 or 30000/1001"
@@ -182,7 +218,7 @@ def declared_rate(path: Path, read: ReadSpec) -> Fraction | None:
     except (ValueError, ZeroDivisionError):
         rate = Fraction(0)
     if not 0 < rate < MAX_HZ:
-        raise asked(path, "fps", f"what the rate {read.fps!r} is", RATE)
+        raise asked(path, "fps", f"what the rate {read.fps!r} is", RATE, 20)
     return rate
 
 

@@ -25,6 +25,7 @@ from data_lake.sources.episode import (
     Part,
     Pictures,
     SourceCard,
+    ask_together,
     asked,
     contradicted,
     declared_rate,
@@ -59,6 +60,7 @@ class Hdf5Demonstrations:
         stride = max(STRIDE, 10 ** len(str(largest)))
         self._files = {place * stride: file for place, file in enumerate(files)}
         sound = [file for file in files if file.demos]
+        ask_together(lambda: self._columns(sound), lambda: self._rate(sound))
         self._state, self._action = self._columns(sound)
         self._fps = self._rate(sound)
         views = dict.fromkeys(read.views or (view for file in sound for view in file.views))
@@ -183,7 +185,7 @@ class Hdf5Demonstrations:
         rate = declared_rate(self._root, self._read)
         if rate is None:
             if silent := next((file for file in files if file.rate_hz is None), None):
-                raise asked(silent.path, "fps", "at what rate its rows are", RATE)
+                raise asked(silent.path, "fps", "at what rate its rows are", RATE, 20)
             return next((file.rate_hz for file in files if file.rate_hz is not None), math.nan)
         declared = float(rate)
         for file in files:
@@ -198,13 +200,15 @@ class Hdf5Demonstrations:
         if files and not state:
             numbers = files[0].numbers
             counts = {numbers[path][0] for path in action if path in numbers}
-            there = [
-                f'"{path}" ({width} a row)'
+            widths = {
+                path: width
                 for path, (count, width) in sorted(numbers.items())
                 if path not in action and count in (counts or {count})
-            ]
-            choices = f"a list out of {', '.join(there) or 'what the file does not have: it holds no other numbers'}"
-            raise asked(files[0].path, "state", "which of its numbers are the robot's state", choices)
+            }
+            there = ", ".join(f'"{path}" ({width} a row)' for path, width in widths.items())
+            choices = f"a list out of {there or 'what the file does not have: it holds no other numbers'}"
+            why = "which of its numbers are the robot's state"
+            raise asked(files[0].path, "state", why, choices, list(widths)[:1] or ["states"])
         return state, action
 
 

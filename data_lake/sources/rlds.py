@@ -24,6 +24,7 @@ from data_lake.sources.episode import (
     Part,
     Pictures,
     SourceCard,
+    ask_together,
     asked,
     declared_rate,
 )
@@ -66,6 +67,7 @@ class RldsFolder:
         with well_formed(root / "dataset_info.json"):
             self._listing = list_shards(root, info)
         self._described = json.dumps(features, sort_keys=True)
+        ask_together(lambda: choose(root, self._leaves, read), lambda: _rate(root, read))
         self._chosen = choose(root, self._leaves, read)
         self._read = read
         instruction = self._chosen.instruction
@@ -223,5 +225,5 @@ def _rate(root: Path, read: ReadSpec) -> float:
     """Of the steps. Raises UserError LAKE-035: RLDS has no field for it."""
     rate = declared_rate(root, read)
     if rate is None:
-        raise asked(root, "fps", "how many steps a second it has", RATE)
+        raise asked(root, "fps", "how many steps a second it has", RATE, 5)
     return float(rate)

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from data_lake.sources.episode import asked
+from data_lake.sources.episode import TOLD, ask_together, asked
 from data_lake.sources.files import Unreadable
 from data_lake.specs import ReadSpec
 
@@ -104,11 +105,15 @@ def choose(root: Path, leaves: Mapping[str, Leaf], read: ReadSpec) -> Chosen:
     states = [path for path in STATES if path in columns]
     actions = [path for path in ("steps/action",) if path in columns]
     flags = [numbers[path] for path in SUCCESS if path in numbers]
+    state = partial(_columns, root, "state", read.state or (states if len(states) == 1 else ()), columns)
+    action = partial(_columns, root, "action", read.action or actions, columns)
+    instruction = partial(_instruction, root, words, read.instruction)
+    ask_together(state, action, instruction)
     return Chosen(
-        state=_columns(root, "state", read.state or (states if len(states) == 1 else ()), columns),
-        action=_columns(root, "action", read.action or actions, columns),
+        state=state(),
+        action=action(),
         views={view: _leaf(root, "views", path, pictures) for view, path in read.views.items()} or _seen(pictures),
-        instruction=_instruction(root, words, read.instruction),
+        instruction=instruction(),
         success=next((flag for flag in flags if flag.width == 1 and not flag.is_per_step), None),
         depth=() if read.views else tuple(leaf for leaf in leaves.values() if leaf.is_depth),
     )
@@ -131,9 +136,9 @@ def _columns(root: Path, field: str, paths: Sequence[str], numbers: Mapping[str,
     """A dict of tensors, as RT-1's action, has no order of its own: it is asked for, as is all that is not there."""
     named = [path for path in numbers if path.startswith(f"steps/{field}/" if field == "action" else OBSERVATION)]
     if not paths:
-        raise asked(
-            root, field, f"which of its features are the {field}", f"one or several of {_listed(named or numbers)}"
-        )
+        among = _listed(named or numbers)
+        example = [path.removeprefix("steps/") for path in named or numbers][:1] or [f"observation/{field}"]
+        raise asked(root, field, f"which of its features are the {field}", f"one or several of {among}", example)
     return tuple(_leaf(root, field, path, numbers) for path in paths)
 
 
@@ -142,7 +147,8 @@ def _instruction(root: Path, words: Mapping[str, Leaf], named: str | None) -> Le
         return named.removeprefix("=")
     path = named or next((path for path in WORDS if path in words), None)
     if path is None:
-        raise asked(root, "instruction", "which words its episodes were told", f"{_listed(words)} or =the words")
+        choices = f"{_listed(words)} or =the words"
+        raise asked(root, "instruction", "which words its episodes were told", choices, TOLD)
     return _leaf(root, "instruction", path, words)
 
 
@@ -150,7 +156,9 @@ def _leaf(root: Path, field: str, path: str, among: Mapping[str, Leaf]) -> Leaf:
     """`path` with or without the leading steps/."""
     found = among.get(path) or among.get(f"steps/{path}")
     if found is None:
-        raise asked(root, field, f"anything fit for {field} under {path!r}", _listed(among))
+        fit: Any = next((each.removeprefix("steps/") for each in among), "")
+        example = fit if field == "instruction" else {"front": fit} if field == "views" else [fit]
+        raise asked(root, field, f"anything fit for {field} under {path!r}", _listed(among), example)
     return found
 
 

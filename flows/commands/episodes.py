@@ -53,10 +53,11 @@ def doctor(
         found["repaired"] = repaired
     show_findings(found["findings"], screen.line)
     counts = found["episodes"]
-    screen.line(
-        f"{found['format']} {found['version']} · in {counts['in']} = ok {counts['ok']}"
-        f" + quarantined {counts['quarantined']} · {len(found['findings'])} findings"
-    )
+    checked = f"in {counts['in']} = ok {counts['ok']} + quarantined {counts['quarantined']}"
+    if found["version"] == "unknown" and not counts["in"]:
+        screen.line(f"{found['format']} · nothing was checked: what is said above comes first")
+    else:
+        screen.line(f"{found['format']} {found['version']} · {checked} · {len(found['findings'])} findings")
     for text, number in sorted(found["tasks"].items(), key=lambda item: -item[1])[:SHOWN_TASKS]:
         screen.line(f"  {number:>6} × {text or '(no instruction)'}")
     if fix := gravest_fix(found["findings"]):

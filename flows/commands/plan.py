@@ -7,7 +7,7 @@ from data_lake.lease import Holder
 from data_lake.store import builders, records
 from flows.commands.run import Order, look_at_sources
 from flows.outcome import result, slot_name
-from flows.plan import PlannedStage, make_plan
+from flows.plan import PlannedStage
 from flows.profile import load_profile
 from flows.recipe import LoopRecipe
 from flows.screen import DONE, Screen, seconds, size
@@ -18,7 +18,7 @@ def plan(order: Order, screen: Screen) -> int:
     from rich.table import Table
 
     recipe = order.load()
-    planned = make_plan(recipe, order.where.lake, *look_at_sources(recipe, order.where))
+    planned = order.plan(recipe, look_at_sources(recipe, order.where))
     outcome, building = order.outcome(planned), builders(order.where.lake)
     drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for title in ("stage", "slot", "state"):

@@ -30,19 +30,23 @@ DEPLOYMENT = "train-loop/tiny"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """What was asked for."""
+    """What was asked for. until: the last stage to build, None for all."""
 
     recipe: str
     changes: tuple[str, ...]
     profile: str
     where: Places
+    until: str | None = None
 
     def load(self) -> LoopRecipe:
         return load(self.recipe, self.changes)
 
     def outcome(self, planned: Sequence[PlannedStage], events: Sequence[Json] = ()) -> Outcome:
-        where = {"lake": self.where.lake, "home": self.where.home}
-        return Outcome(recipe=self.recipe, changes=self.changes, planned=planned, events=events, **where)
+        asked: Json = {"recipe": self.recipe, "changes": self.changes, "until": self.until}
+        return Outcome(**asked, lake=self.where.lake, home=self.where.home, planned=planned, events=events)
+
+    def plan(self, recipe: LoopRecipe, sources: tuple[SourceRef | None, list[SourceRef]]) -> list[PlannedStage]:
+        return make_plan(recipe, self.where.lake, *sources, until=self.until)
 
     def parameters(self) -> Json:
         """Of the flow run. Whoever executes it stands in another folder, so paths become absolute."""
@@ -53,8 +57,10 @@ class Order:
             if other.ingest.source:
                 path = json.dumps(absolute_source(other.ingest.source))
                 settings.append(f"mixture.others.{number}.ingest.source={path}")
-        places = {"lake": str(self.where.lake), "home": str(self.where.home)}
-        return {"recipe": _absolute(self.recipe), "settings": settings, "profile": _absolute(self.profile), **places}
+        rest = {"lake": str(self.where.lake), "home": str(self.where.home)} | (
+            {"until": self.until} if self.until else {}
+        )
+        return {"recipe": _absolute(self.recipe), "settings": settings, "profile": _absolute(self.profile), **rest}
 
 
 def _absolute(name: str) -> str:
@@ -67,16 +73,18 @@ def run(order: Order, rebuild: str | None, why: str | None, screen: Screen) -> i
     recipe = order.load()
     runtime = load_profile(order.profile, order.where, run_id="", label=recipe.name)  # an unknown profile ends here
     sources = look_at_sources(recipe, order.where)
-    planned = make_plan(recipe, order.where.lake, *sources)
+    planned = order.plan(recipe, sources)
     if rebuild is not None:
         _revoke(planned, rebuild, why, screen)
-        planned = make_plan(recipe, order.where.lake, *sources)
-    screen.line(f"recipe {recipe.name} · profile {order.profile} ({runtime.workers} workers) · lake {order.where.lake}")
+        planned = order.plan(recipe, sources)
+    until = f" · until {order.until}" if order.until else ""
+    profile = f"profile {order.profile} ({runtime.workers} workers)"
+    screen.line(f"recipe {recipe.name} · {profile} · lake {order.where.lake}{until}")
     screen.line()
     if all(each.record for each in planned):
         return _end(order.outcome(planned), None, screen)
     run_id, error = _execute(order, screen)
-    planned = make_plan(recipe, order.where.lake, *sources)
+    planned = order.plan(recipe, sources)
     events = read_events(order.where.home, run_id) if run_id else []
     return _end(order.outcome(planned, events), error, screen)
 
@@ -193,7 +201,7 @@ def _revoke(planned: Sequence[PlannedStage], rebuild: str, why: str | None, scre
     found = next((each for each in planned if each.stage.title == rebuild), None)
     if found is None:
         known = ", ".join(each.stage.title for each in planned)
-        raise UserError("CLI-003", f"no stage {rebuild!r} in this recipe", next_step=f"known: {known}")
+        raise UserError("CLI-003", f"no stage {rebuild!r} in this run", next_step=f"known: {known}")
     if found.slot is None or found.record is None:
         screen.line(f"{rebuild} is not built yet; nothing to revoke")
         return

@@ -20,6 +20,7 @@ OTHERS_NAMES = {"do_GET", "do_POST", "do_HEAD"}  # methods that http.server call
 BROAD_EXCEPT: set[tuple[str, str]] = {
     ("flows/cli.py", "main"),  # whatever went wrong becomes one paragraph and an exit status; --debug raises
     ("tasks/stage.py", "_is_transient"),  # Prefect hands over a state; its error may be of any kind
+    ("tasks/stage.py", "listen"),  # what shows a build never stops it, whatever Prefect and its libraries raise
     ("tasks/workers/train_worker.py", "main"),  # the end of a process: whatever happened goes into its result file
 }
 PROBES: set[tuple[str, str]] = set()

@@ -82,11 +82,12 @@ def test_unreadable_metadata_are_a_finding(v2: Path) -> None:
 
 
 def test_what_ingest_would_ask_is_a_finding(tmp_path: Path) -> None:
-    """Before anything is ingested, and one at a time as ingest asks."""
+    """Before anything is ingested, and as ingest asks: first what it takes to open the source."""
     source = write_robomimic(tmp_path / "demo.hdf5", (6, 7), env_args={"type": 1})
     for read, field in ((ReadSpec(), "fps"), (ReadSpec(fps=20), "image_orientation")):
         (asked,) = [item for item in doctor(str(source), read)["findings"] if item["severity"] == "error"]
         assert asked["code"] == "LAKE-035" and f"ingest.read.{field}" in asked["fix"]
+        assert doctor(str(source), read)["format"] == "hdf5"
     answered = doctor(str(source), ReadSpec(fps=20, image_orientation="flipped"))
     assert answered["episodes"] == {"in": 2, "ok": 2, "quarantined": 0} and answered["findings"] == []
 

@@ -5,6 +5,7 @@ import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -93,6 +94,12 @@ def test_no_frames(version: DatasetVersion) -> None:
 def test_an_index_outside_is_refused(version: DatasetVersion, index: int) -> None:
     with pytest.raises(UserError, match=f"LOAD-010: no frame {index}:"):
         FrameReader(version).batch([0, index])
+
+
+@pytest.mark.parametrize("indices", [[0.5], [1.0, 2.0], [True, False], ["3"], [None], np.array([np.nan])])
+def test_what_is_no_whole_number_is_no_index(version: DatasetVersion, indices: Any) -> None:
+    with pytest.raises(UserError, match="LOAD-014: indices of frames are whole numbers"):
+        FrameReader(version).batch(indices)
 
 
 def test_a_camera_that_an_episode_lacks_is_named(version: DatasetVersion) -> None:

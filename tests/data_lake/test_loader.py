@@ -3,6 +3,7 @@
 import multiprocessing
 import threading
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -105,6 +106,18 @@ def test_stopping_early_leaves_no_thread(loader: Loader) -> None:
     next(reading)
     reading.close()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("loader")]
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_packing_of_other_samples_is_refused(loader: Loader, coded: CodedLake, rank: int) -> None:
+    """More of them, longer ones, or ones with other actions; whichever rank reads."""
+    ids, longer = np.arange(100), TOKENS.length(np.array([2]), np.array([50]))
+    of_more = pack_samples(ids, np.full(100, 30), capacity=64, tokens=TOKENS)
+    of_longer = pack_samples(ids[:21], np.full(21, longer), capacity=90, tokens=TOKENS)
+    of_chunks = replace(loader.packing, tokens=replace(TOKENS, action_horizon=4))
+    for packing, told in ((of_more, "holds sample"), (of_longer, "tokens and"), (of_chunks, "tokens and")):
+        with pytest.raises(UserError, match=f"LOAD-003: the packing was made for other samples.*{told}"):
+            Loader(coded.out, packing, seed=0, rows_per_step=40).batch(0, rank, 2)
 
 
 def test_an_error_of_the_reader_is_raised_where_batches_are_read(loader: Loader) -> None:

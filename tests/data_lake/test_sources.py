@@ -9,7 +9,15 @@ import pytest
 
 from data_lake.published import publish_lance
 from data_lake.sources import SOURCES, episodes, open_source
-from data_lake.sources.episode import TAKEN_BY_ALL, Pictures, VideoSpan, declared_rate, view_name
+from data_lake.sources.episode import (
+    TAKEN_BY_ALL,
+    Pictures,
+    VideoSpan,
+    ask_together,
+    asked,
+    declared_rate,
+    view_name,
+)
 from data_lake.specs import ReadSpec
 from data_lake.version import open_version
 from errors import UserError
@@ -146,3 +154,37 @@ def test_fields_that_sources_take_are_fields_of_the_spec() -> None:
     known = {each.name for each in fields(ReadSpec)}
     taken = [lookup(SOURCES, name, "source format").TAKES for name in SOURCES]
     assert known == TAKEN_BY_ALL.union(*taken), "none that nobody takes"
+
+
+def test_a_folder_of_sources_names_them(tmp_path: Path) -> None:
+    for number in range(10):
+        write_v2(tmp_path / f"set-{number}", (3,))
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(UserError, match=r"(?s)LAKE-002: a folder that holds 10 sets: set-0, .*set-7, …\n.*set-0$"):
+        open_source(tmp_path)
+
+
+@pytest.mark.parametrize("lost", ["meta", "meta/info.json"])
+def test_a_lerobot_folder_that_lost_its_metadata_is_named_as_such(lost: str, tmp_path: Path) -> None:
+    write_v2(tmp_path, (3,))
+    (tmp_path / lost).rename(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="LAKE-002: a LeRobot folder without its meta/info.json"):
+        open_source(tmp_path)
+
+
+def test_all_that_is_missing_is_asked_for_at_once() -> None:
+    def ask(name: str) -> None:
+        raise asked(Path("a.bag"), name, f"what {name} is", "a number", 5)
+
+    with pytest.raises(UserError) as refused:
+        ask_together(lambda: ask("fps"), lambda: None, lambda: ask("max_age_s"))
+    assert refused.value.message == "the source does not say what fps is, nor what max_age_s is"
+    for name in ("fps", "max_age_s"):
+        assert f"set ingest.read.{name} to a number, as in --set ingest.read.{name}=5" in refused.value.next_step
+
+    def broken() -> None:
+        raise UserError("LAKE-036", "the source says otherwise")
+
+    with pytest.raises(UserError, match="LAKE-036"):
+        ask_together(lambda: ask("fps"), broken)
+    ask_together(lambda: None)

@@ -27,6 +27,12 @@ def test_newest_or_named(lake: Path) -> None:
     assert {"observation.state", "action", "timestamp"} < set(newest.columns) and CAMERA not in newest.columns
 
 
+def test_a_lake_in_words_is_the_same(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(lake.parent)
+    for named in (str(lake), "lake", "./lake"):
+        assert open_version(named, "cart@1").manifest == open_version(lake, "cart@1").manifest
+
+
 @pytest.mark.parametrize(
     ("named", "code"), [("cart@3", "LAKE-002"), ("car", "LAKE-002"), ("cart@x", "LAKE-184"), ("../cart", "LAKE-034")]
 )

@@ -111,6 +111,15 @@ def test_tables_of_several_files_are_read_side_by_side(reader: VideoReader, monk
     assert codes(fresh, list(range(NUM_FILES)), [7] * NUM_FILES) == [(n, 7) for n in range(NUM_FILES)]
 
 
+@pytest.mark.parametrize(("asked", "elsewhere"), [(0, 64), (3, 3)])
+def test_how_many_threads_is_decided_where_it_is(asked: int, elsewhere: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    here = VideoReader("videos.lance", 1, asked)
+    sent = pickle.dumps(here)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    assert (here.threads, pickle.loads(sent).threads) == (asked or 2, elsewhere)
+
+
 def test_pickled_it_begins_anew_elsewhere(reader: VideoReader) -> None:
     """Read here first, so that what must not travel is open; then in a process started afresh."""
     codes(reader, [0], [0])

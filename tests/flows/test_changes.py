@@ -3,7 +3,8 @@
 import pydantic
 import pytest
 
-from flows.changes import RecipeChanges, assignments
+from data_lake.specs import IngestSpec
+from flows.changes import RecipeChanges, _leaves, _optional, assignments
 from flows.recipe import changed, load
 
 
@@ -29,6 +30,14 @@ def test_a_round_trip_through_json_keeps_what_was_given() -> None:
 def test_what_does_not_fit_is_refused(bad: dict[str, object]) -> None:
     with pytest.raises(pydantic.ValidationError):
         RecipeChanges.model_validate(bad)
+
+
+def test_fields_with_names_that_pydantic_uses_itself_are_fields_like_any(recwarn: pytest.WarningsRecorder) -> None:
+    form = _optional.__wrapped__(IngestSpec).model_validate({"copy": "reference"})
+    assert form.model_dump(exclude_none=True) == {"copy": "reference"} and dict(_leaves(form, "")) == {
+        "copy": "reference"
+    }
+    assert "copy" in form.model_json_schema()["properties"] and not recwarn.list
 
 
 def test_the_form_shows_types() -> None:

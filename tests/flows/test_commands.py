@@ -65,6 +65,19 @@ def test_run_for_people_ends_with_what_to_do_next(finished: Path, capsys: Captur
     assert 'mlflow.pyfunc.load_model("models:/tiny/1")' in shown
 
 
+def test_run_and_plan_until_a_stage_tell_of_no_later_one(finished: Path, capsys: Captured) -> None:
+    for command in ("run", "plan"):
+        found = answer(finished, capsys, command, "tiny", "--until", "pack")
+        assert [stage["name"] for stage in found["stages"]] == ["collect", "ingest", "preprocess", "pack"]
+        assert found["result"]["model_version"] is None
+    places = ["--lake", str(finished / "lake"), "--home", str(finished / "home")]
+    assert main(["run", "tiny", "--until", "pack", *places]) == 0
+    shown = capsys.readouterr().out
+    assert "built until pack, as asked" in shown and "go on     ./vlaloop run tiny\n" in shown and "report" not in shown
+    assert main(["plan", "tiny", "--until", "packs", *places]) == 2
+    assert "CLI-003: no stage 'packs'" in capsys.readouterr().err
+
+
 def test_plan_says_done_and_why_not(finished: Path, capsys: Captured) -> None:
     assert {stage["state"] for stage in answer(finished, capsys, "plan", "tiny")["stages"]} == {"done"}
     changed = answer(finished, capsys, "plan", "tiny", "--set", "train.num_steps=5")

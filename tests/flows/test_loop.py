@@ -5,8 +5,11 @@ import pkgutil
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from data_lake.refs import Ref
-from flows.loop import closed_loop
+from errors import UserError
+from flows.loop import closed_loop, up_to
 from flows.recipe import load, resolve
 from tasks.build import Stage
 from tasks.catalogue import LOOP
@@ -17,7 +20,11 @@ MIXED = [
 
 
 def walked(
-    recipe: str, source: Ref | None, others: Sequence[Ref] = (), changes: Sequence[str] = ()
+    recipe: str,
+    source: Ref | None,
+    others: Sequence[Ref] = (),
+    changes: Sequence[str] = (),
+    until: str | None = None,
 ) -> list[tuple[str, int]]:
     seen: list[tuple[str, int]] = []
 
@@ -29,7 +36,8 @@ def walked(
         seen.append((stage.title, len(refs)))
         return Ref(uri=stage.name, fingerprint=stage.name)
 
-    assert closed_loop(resolve(load(recipe, changes)), source, call, others).uri == "register"
+    loop = resolve(load(recipe, changes))
+    assert closed_loop(loop, source, up_to(until, loop, call), others).uri == (until or "register")
     return seen
 
 
@@ -47,3 +55,27 @@ def test_further_data_sets_go_their_own_way_until_they_are_mixed() -> None:
     found = walked("gr1", source, [source], MIXED)
     assert found[:5] == [("ingest", 1), ("preprocess", 1), ("ingest:b", 1), ("preprocess:b", 1), ("mix", 2)]
     assert [name for name, _ in found[5:]] == list(LOOP)[3:]
+
+
+@pytest.mark.parametrize("last", LOOP)
+def test_a_loop_that_stops_early_is_the_beginning_of_the_whole(last: str) -> None:
+    assert walked("tiny", None, until=last) == walked("tiny", None)[: LOOP.index(last) + 1]
+
+
+@pytest.mark.parametrize(
+    ("last", "stages"),
+    [
+        ("ingest", ["ingest", "ingest:b"]),
+        ("preprocess", ["ingest", "preprocess", "ingest:b", "preprocess:b"]),
+        ("mix", ["ingest", "preprocess", "ingest:b", "preprocess:b", "mix"]),
+    ],
+)
+def test_all_data_sets_of_a_mixture_come_as_far(last: str, stages: list[str]) -> None:
+    source = Ref(uri="s", fingerprint="s")
+    assert [name for name, _ in walked("gr1", source, [source], MIXED, until=last)] == stages
+
+
+@pytest.mark.parametrize("last", ["trian", "collect", "mix", "ingest:b"])
+def test_a_loop_ends_with_a_stage_that_it_has(last: str) -> None:
+    with pytest.raises(UserError, match=f"(?s)CLI-003: no stage '{last}'.*known: ingest, preprocess, pack, train"):
+        walked("gr1", Ref(uri="s", fingerprint="s"), until=last)

@@ -2,12 +2,16 @@
 
 import dataclasses
 import json
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from data_lake.identity import canonical, fingerprint
+from data_lake.sources import open_source
+from data_lake.sources.episode import asked
 from data_lake.specs import AS_THE_SOURCE_SAYS, GripperSpec
 from errors import UserError
 from flows.recipe import RECIPES, LoopRecipe, assignment, changed, load, parse, read_spec, resolve
@@ -141,6 +145,37 @@ def test_how_a_source_is_read_is_set_as_in_a_recipe() -> None:
     assert found.grippers == (GripperSpec(column="action", dim=6, open=-1, closed=1),)
     assert read_spec([]) == AS_THE_SOURCE_SAYS
     assert changed(load("gr1"), dict(assignment(each) for each in settings[:3])).ingest.read.state == found.state
+
+
+@pytest.mark.parametrize("field", ["state", "action", "ignore_tasks", "state_units", "views"])
+@pytest.mark.parametrize("words", ["[states]", "states", "['states']", "a=/b, c"])
+def test_a_list_in_bare_words_is_answered_by_how_it_is_written(field: str, words: str) -> None:
+    with pytest.raises(UserError) as refused:
+        read_spec([f"ingest.read.{field}={words}"])
+    assert refused.value.code == "RECIPE-003"
+    read_spec(given_settings(refused.value.next_step))
+
+
+@pytest.mark.parametrize("value", [5, 0.15, "header", "=pick up the cup", ["a b", "c'd"], {"front": '/cam"era'}])
+def test_what_a_question_proposes_is_what_a_shell_and_the_recipe_take(value: Any) -> None:
+    name = {int: "fps", float: "max_age_s", list: "state", dict: "views"}.get(type(value), "instruction")
+    name = "clock" if value == "header" else name
+    shown = asked(Path("a.bag"), name, "it", "what it may be", value).next_step
+    found = getattr(read_spec(given_settings(shown)), name)
+    assert (list(found) if isinstance(value, list) else found) == value
+
+
+def test_a_source_is_opened_by_its_first_answers(shared_data: Path) -> None:
+    for name in ("hdf5-robosuite-wipe-panda", "rlds-bridge-debug/1.0.0"):
+        with pytest.raises(UserError) as refused:
+            open_source(shared_data / name)
+        answers = read_spec(given_settings(refused.value.next_step))
+        assert open_source(shared_data / name, answers).card.num_episodes > 0
+
+
+def given_settings(text: str) -> list[str]:
+    """What stands after each --set, as a shell would give it."""
+    return [shlex.split(each)[0].rstrip(";") for each in text.split("--set ")[1:]]
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,24 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pydantic
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prefect import flow
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.events.worker import EventsWorker
 from prefect.exceptions import PrefectException
 from prefect.testing.utilities import prefect_test_harness
+from prefect.types.names import raise_on_name_alphanumeric_dashes_only
 
 from data_lake.refs import ModelVersionRef, Ref
 from data_lake.store import Attempt
 from tasks.build import Stage
 from tasks.events import read_events
-from tasks.runtime import Runtime, Summary
+from tasks.runtime import Progress, Runtime, Summary
+from tasks.stage import artifact_key
 from tests.tasks.fake_stages import CountSpec
 
 COUNT = Stage(fn="tests.tasks.fake_stages:count", version=1, retries=2)
@@ -38,6 +43,7 @@ def runtime(tmp_path: Path) -> Runtime:
 
 
 def judge(spec: CountSpec, *, out: Attempt, runtime: Runtime) -> ModelVersionRef:
+    runtime.report(Progress(done=1, total=2, unit="checks"))
     runtime.report(Summary(line="judged", table=[{"check": "score", "passed": spec.steps > 1}]))
     return ModelVersionRef(
         uri=out.uri,
@@ -48,6 +54,9 @@ def judge(spec: CountSpec, *, out: Attempt, runtime: Runtime) -> ModelVersionRef
         accepted=spec.steps > 1,
         decision="no",
     )
+
+
+COMPONENTS = ("repacked", "Lab_A", "lab:a:2", "räume/2 数据")
 
 
 @flow
@@ -100,7 +109,43 @@ def test_what_a_stage_reports_becomes_an_artifact(runtime: Runtime) -> None:
     assert any(each.task_run_id == task.id and each.type == "table" for each in artifacts)
 
 
-@pytest.mark.parametrize("error", [OSError("refused"), httpx.ReadTimeout("slow"), PrefectException("500")])
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_a_component_of_any_name_is_built_and_shown(
+    name: str, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a mixture: `ingest:repacked`, whose ingest shows how far it is and then a table."""
+    monkeypatch.setattr("tasks.stage.PROGRESS_EVERY_S", 0.0)
+    stage = Stage(fn=JUDGE.fn, version=1, retries=0).of(name)
+    state, (task,) = run(stage, CountSpec(steps=5), runtime)
+    assert state.is_completed() and task.state.name == "Completed"
+    with get_client(sync_client=True) as client:
+        shown = [each for each in client.read_artifacts() if each.task_run_id == task.id]
+    assert {each.type for each in shown} == {"progress", "table"}
+    assert {each.key for each in shown} == {artifact_key(f"judge:{name}"), artifact_key(f"judge:{name}-progress")}
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_every_name_has_a_key_of_its_own_that_prefect_takes(one: str, other: str) -> None:
+    keys = [raise_on_name_alphanumeric_dashes_only(artifact_key(name)) for name in (one, one.lower(), other)]
+    assert len(set(keys)) == len({one, one.lower(), other})
+
+
+def refused_by_pydantic() -> Exception:
+    with pytest.raises(pydantic.ValidationError) as refused:
+        pydantic.TypeAdapter(int).validate_python("x")
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("refused"),
+        httpx.ReadTimeout("slow"),
+        PrefectException("500"),
+        refused_by_pydantic(),
+        RuntimeError("loop closed"),
+    ],
+)
 def test_a_server_that_takes_no_artifacts_does_not_stop_a_build(
     error: Exception, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,7 +30,7 @@ from tests.data_lake.bags_seen import SIMPLE, codes, columns, read
         (replace(READ, state=(f"{JOINTS}.positon",)), "state", "header, name, position, velocity, effort"),
         (replace(READ, state=(f"{JOINTS}.name",)), "state", "no numbers"),
         (replace(READ, action=()), "action", "/command (std_msgs/msg/Float64MultiArray, 21 messages, 50 Hz)"),
-        (replace(READ, views={}), "views", "front=/camera/front/compressed"),
+        (replace(READ, views={}), "views", '{"front": "/camera/front/compressed"}'),
         (replace(READ, views={"front": COMMAND}), "views", "any pictures under '/command'"),
         (replace(READ, instruction=None), "instruction", "/task (std_msgs/msg/String, 1 message)"),
         (replace(READ, instruction=JOINTS), "instruction", "under '/joint_states'"),

@@ -108,12 +108,12 @@ RT1 = written.features(
 @pytest.mark.parametrize(
     ("read", "field", "choices"),
     [
-        ({}, "state", "one or several of observation/base_pose;"),
-        ({"state": ("observation/base_pose",)}, "action", "of action/world_vector, action/gripper, action/terminate;"),
+        ({}, "state", "one or several of observation/base_pose, as in"),
+        ({"state": ("observation/base_pose",)}, "action", "of action/world_vector, action/gripper, action/terminate, as in"),
         (
             {"state": ("observation/base_pose",), "action": ("action/gripper",)},
             "instruction",
-            "observation/natural_language_instruction, episode_metadata/file_path or =the words;",
+            "observation/natural_language_instruction, episode_metadata/file_path or =the words, as in",
         ),
     ],
 )
