@@ -5,11 +5,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from data_lake.codes import CODES, Severity
+from data_lake.words import counted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing found, with where it is as far as that is known. `row` counts from 0 inside the episode."""
+    """One thing found, with where it is as far as that is known. `row` counts from 0 inside the episode.
+
+    episodes: of one that stands for many, all of theirs, in order."""
 
     code: str
     severity: Severity
@@ -20,9 +23,10 @@ class Finding:
     camera: str | None = None
     row: int | None = None
     file: str | None = None
+    episodes: tuple[int, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        return {
+        told = {
             "code": self.code,
             "severity": self.severity,
             "episode": self.episode,
@@ -32,6 +36,7 @@ class Finding:
             "message": self.message,
             "fix": self.fix,
         }
+        return told | ({"episodes": list(self.episodes)} if self.episodes else {})
 
 
 def finding(
@@ -67,7 +72,10 @@ def fold(findings: Iterable[Finding]) -> list[Finding]:
         kinds.setdefault((item.code, item.camera, about), []).append(item)
     folded = []
     for items in kinds.values():
-        more = len({item.episode for item in items}) - 1
-        tail = f" (and in {more} more episode{'s' if more > 1 else ''})" if more > 0 else ""
-        folded.append(replace(items[0], message=items[0].message + tail))
+        episodes = tuple(sorted({item.episode for item in items if item.episode is not None}))
+        if len(episodes) < 2:
+            folded.append(items[0])
+        else:
+            tail = f" (and in {counted(len(episodes) - 1, 'more episode')})"
+            folded.append(replace(items[0], message=items[0].message + tail, episodes=episodes))
     return sorted(folded, key=lambda item: (item.severity != "error", item.code))

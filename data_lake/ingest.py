@@ -253,6 +253,7 @@ def _append(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
         "tasks": rows["task"].unique().to_pylist(),
         "views": views,
         "content_hash": examined.content_hash,
+        lake_meta.RECORDING: examined.recording,
         "source": done.label,
         "extra": {name: value for name, value in episode.extra.items() if isinstance(value, PLAIN)},
     }

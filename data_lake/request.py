@@ -61,6 +61,14 @@ def check_request(view: DatasetView, request: Request) -> None:
             where="preprocess.sample_stride",
             next_step=f"set it to a multiple of {held}",
         )
+    named = request.inputs["views"]
+    if len(set(named)) != (len(named) or 1):
+        raise UserError(
+            "PREP-003",
+            "the policy is shown no view" if not named else f"a view is named twice: {', '.join(named)}",
+            where="policy.inputs.views",
+            next_step="name each camera slot once, and at least one",
+        )
     cameras = {span.view for episode in view.episodes for span in episode.spans}
     none = {each.slot for each in request.cameras if each.camera is None}
     absent = [name for name in request.inputs["views"] if name not in cameras | none]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from data_lake.objects import is_object_uri
+from data_lake.words import counted
 from errors import UserError
 from flows.commands.run import Order, look_at_sources
 from flows.places import Places
@@ -55,7 +56,7 @@ def doctor(
     counts = found["episodes"]
     screen.line(
         f"{found['format']} {found['version']} · in {counts['in']} = ok {counts['ok']}"
-        f" + quarantined {counts['quarantined']} · {len(found['findings'])} findings"
+        f" + quarantined {counts['quarantined']} · {counted(len(found['findings']), 'finding')}"
     )
     for text, number in sorted(found["tasks"].items(), key=lambda item: -item[1])[:SHOWN_TASKS]:
         screen.line(f"  {number:>6} × {text or '(no instruction)'}")
@@ -75,7 +76,7 @@ def _repair(source: Path, screen: Screen) -> list[dict[str, Any]]:
     for change in changes:
         screen.line(f"  repaired {change}")
     screen.line(
-        f"{len(changes)} repairs" + (" · the metadata before lie beside, meta.before-repair-*" if changes else "")
+        counted(len(changes), "repair") + (" · the metadata before lie beside, meta.before-repair-*" if changes else "")
     )
     return [asdict(change) for change in changes]
 

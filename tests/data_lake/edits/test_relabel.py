@@ -126,6 +126,28 @@ def test_two_that_become_the_same_stay_two(lake: Path, tmp_path: Path) -> None:
     assert {each["code"] for each in doctor("cart", lake=lake)["findings"]} == {"LAKE-147"}
 
 
+@pytest.mark.parametrize("older", [False, True])
+def test_doctor_knows_a_recording_under_other_words(
+    lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, older: bool
+) -> None:
+    """In the data set, beside it, and in a source that has it twice."""
+    if older:
+        monkeypatch.setattr("data_lake.examine.recording_digest", lambda *_: "")
+    root = lake / "datasets/coat"
+    for folder in (write_v2(tmp_path / "coat", LENGTHS), saying(write_v2(tmp_path / "said", LENGTHS), 1, NEW)):
+        ingest(folder, root)
+    found = {each["code"]: each for each in doctor("coat", lake=lake)["findings"]}
+    assert (found["LAKE-147"]["episode"], found["LAKE-147"]["message"].partition(": ")[2]) == (
+        3,
+        "of episode 1, under other words",
+    )
+    assert found["LAKE-148"]["message"].endswith("episode 0 of cart (and in 3 more episodes)")
+    if not older:
+        publish_folder(open_version(lake, "coat"), tmp_path / "out", "v2.1")
+        (again,) = [each for each in doctor(str(tmp_path / "out"))["findings"] if each["code"] == "LAKE-147"]
+        assert (again["episode"], again["message"].partition(": ")[2]) == (3, "of episode 1, under other words")
+
+
 def test_episodes_that_share_a_video(tmp_path: Path) -> None:
     """v3.0: one mp4 of all episodes."""
     lake, v2 = tmp_path / "lake", write_v2(tmp_path / "v2", LENGTHS)
@@ -158,7 +180,8 @@ def test_bad_labels_change_nothing(lake: Path, labels: list[Any], words: str) ->
     files = list(tree(lake))
     with pytest.raises(UserError, match=words) as refused:
         again(lake, *labels)
-    assert refused.value.code == "LAKE-181" and list(tree(lake)) == files
+    code = {"no episode 7": "LAKE-208", "not an episode": "LAKE-207"}.get(words, "LAKE-181")
+    assert refused.value.code == code and list(tree(lake)) == files
 
 
 def test_what_is_not_as_it_was_ingested_is_not_relabelled(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
