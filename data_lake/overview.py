@@ -179,12 +179,16 @@ def version_lines(version: DatasetVersion) -> Iterator[VersionLine]:
 def _changes(earlier: Manifest | None, manifest: Manifest) -> Iterator[str]:
     if earlier is None:
         yield "the first"
-        return
-    for name, before, after in (
-        ("episode", earlier.num_episodes, manifest.num_episodes),
-        ("frame", earlier.num_frames, manifest.num_frames),
-        ("video", earlier.num_videos, manifest.num_videos),
-    ):
+    counts = (
+        []
+        if earlier is None
+        else [
+            ("episode", earlier.num_episodes, manifest.num_episodes),
+            ("frame", earlier.num_frames, manifest.num_frames),
+            ("video", earlier.num_videos, manifest.num_videos),
+        ]
+    )
+    for name, before, after in counts:
         if before != after:
             yield f"{'+' * (after > before)}{counted(after - before, name)}"
     if manifest.edit:
