@@ -232,8 +232,7 @@ def _append(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
     made = examined.made or as_videos(examined.pictures, source.card.fps)
     for camera, (span, index) in {**examined.videos, **made}.items():
         place = writer.add_video(camera, span.read or span.path, index)
-        shown = lake_meta.video_feature(index, source.card.fps, from_pictures=camera in made)
-        done.features.setdefault(camera, shown)
+        done.features.setdefault(camera, lake_meta.video_feature(index, source.card.fps, from_pictures=camera in made))
         views[view_name(camera)] = {
             "video_key": camera,
             "chunk_index": place.chunk_index,
