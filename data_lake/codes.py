@@ -166,7 +166,7 @@ CODES: dict[str, Code] = {
     "LAKE-145": _note("tasks that no episode uses", "they are left out"),
     "LAKE-146": _odd("one sentence stands under several task indices", "sentences are compared", "merge the tasks"),
     "LAKE-147": _odd(
-        "the episode is an exact repetition of another", "it is ingested as it is", "leave one of them out"
+        "the episode is a repetition of another's recording", "it is ingested as it is", "leave one of them out"
     ),
     "LAKE-148": _note("the episode is in the lake already, in another data set", "it is counted in both"),
     "LAKE-149": _odd(
@@ -259,8 +259,10 @@ CODES: dict[str, Code] = {
     "LAKE-199": _note("videos that are referenced where they are", "their bytes were copied into what is given out"),
     "LAKE-205": _lake("the data set has no saved view of that name", "save it: ./vlaloop view DATASET NAME --where …"),
     "LAKE-206": _lake("a view's filter cannot be answered", "ask for columns that there are"),
-    "LAKE-207": _lake("a list of episodes is not understood", "write 1-5,7 or source:30"),
-    "LAKE-208": _lake("an episode that is asked for is not there", "ask for episodes that there are"),
+    "LAKE-207": _lake("a list of episodes is not understood", "write 1-5,7 or SOURCE:30"),
+    "LAKE-208": _lake(
+        "an episode that is asked for is not there, or may be any of several", "ask for episodes that there are"
+    ),
     "LAKE-209": _lake("no episode is left", "widen the view, or exclude fewer"),
     "LAKE-210": _lake("a view gave other episodes than when the run began", "start a new run"),
     "LAKE-212": _lake("not a name for a saved view", "use letters, digits, `.`, `-` and `_`"),
@@ -277,9 +279,7 @@ CODES: dict[str, Code] = {
     "LAKE-135": _lake("Lance tables that are no data set LeRobot would open", "name the folder that holds meta/"),
     "LAKE-136": _lake("a table of the source cannot be opened", "copy the table again"),
     "LAKE-180": _lake("data sets that do not mean the same cannot be one", "keep them apart"),
-    "LAKE-181": _lake(
-        "an episode that is asked for is not there, or its new instruction is none", "3, 1-5 or SOURCE:30"
-    ),
+    "LAKE-181": _lake("an episode is given two instructions, or one that is none", "name each once; say what is done"),
     "LAKE-182": _lake("the version was given up", "name another version"),
     "LAKE-183": _lake("the tag means another version", "say --move"),
     "LAKE-184": _lake("the data set has no such tag", "./vlaloop tag NAME@VERSION TAG"),

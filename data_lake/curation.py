@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from data_lake import lake_meta
+from data_lake.asked import episodes_asked
+from data_lake.edits.contents import Contents
 from data_lake.meaning import MEANT
 from data_lake.version import DatasetVersion
 from errors import UserError
@@ -20,14 +22,13 @@ Row = dict[str, Any]
 
 OWN_COLUMNS = ("episode_index", "source", "source_episode", "length", "instruction", "tasks", "content_hash")
 WHY = re.compile(r"(Daft error: |Due to: )?(REASON:|DaftError::\w+) ?")
-NUMBERS = re.compile(r"(source:)?(\d+)(?:-(\d+))?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
     """Which episodes: all that `where` (SQL) is true of, of those that `episodes` lists, without those of `exclude`.
 
-    episodes, exclude: `1-5,7` are numbers in the lake, `source:30` is what the source numbered so. Empty: no limit.
+    episodes, exclude: as `episodes_asked` understands them. Empty: no limit.
     """
 
     where: str = ""
@@ -38,52 +39,31 @@ class Choice:
 def choose(version: DatasetVersion, choice: Choice) -> list[Row]:
     """Rows of the episodes table that `choice` keeps, in the order of the lake.
 
-    An excluded episode is left out with every other copy of the same recording. Raises UserError LAKE-206 for SQL that
-    cannot be answered, LAKE-207 for what are no numbers, LAKE-208 for numbers that the version does not have.
+    An excluded episode is left out with every other copy of the same recording, whatever is said of it. Raises
+    UserError LAKE-206 for SQL that cannot be answered, LAKE-207 and LAKE-208 as `episodes_asked`.
     """
-    wanted, unwanted = (_named(version, name, text) for name, text in _listed(choice))
-    excluded = {row["content_hash"] for row in version.episodes if row["episode_index"] in unwanted}
+    wanted, unwanted = (
+        set(episodes_asked(version, text, where=f"{name}: {text}")) if text else set[int]()
+        for name, text in (("episodes", choice.episodes), ("exclude", choice.exclude))
+    )
+    left_out = _copies(version, unwanted)
     chosen = _true_of(version, choice.where) if choice.where else None
     return [
         row
         for row in version.episodes
         if (not choice.episodes or row["episode_index"] in wanted)
-        and row["content_hash"] not in excluded
+        and row["episode_index"] not in left_out
         and (chosen is None or row["episode_index"] in chosen)
     ]
 
 
-def _listed(choice: Choice) -> tuple[tuple[str, str], tuple[str, str]]:
-    return ("episodes", choice.episodes), ("exclude", choice.exclude)
-
-
-def _named(version: DatasetVersion, name: str, text: str) -> set[int]:
-    """Lake numbers of the episodes that `text` lists, each of which must be there."""
-    found: set[int] = set()
-    for column, first, last in parse_numbers(name, text):
-        rows = {row["episode_index"]: row[column] for row in version.episodes if first <= row[column] <= last}
-        if absent := sorted(set(range(first, last + 1)) - set(rows.values())):
-            what = "source episode" if column == "source_episode" else "episode"
-            raise UserError(
-                "LAKE-208",
-                f"{version.name} has no {what} {absent[0]}",
-                where=f"{name}: {text}",
-                next_step=f"its episodes are 0 to {len(version.episodes) - 1}; `source:N` asks by the source's numbers",
-            )
-        found |= set(rows)
-    return found
-
-
-def parse_numbers(name: str, text: str) -> list[tuple[str, int, int]]:
-    """`1-5,source:30` as (column of the episodes table, first, last). Raises UserError LAKE-207 naming the part."""
-    found = []
-    for part in filter(None, (each.strip() for each in text.split(","))):
-        match = NUMBERS.fullmatch(part)
-        first, last = (int(match[2]), int(match[3] or match[2])) if match else (1, 0)
-        if match is None or last < first:
-            raise UserError("LAKE-207", f"not episode numbers: {part!r}", where=name, next_step="1-5,7 or source:30")
-        found.append(("source_episode" if match[1] else "episode_index", first, last))
-    return found
+def _copies(version: DatasetVersion, unwanted: set[int]) -> set[int]:
+    """`unwanted` with every other episode that is the same recording; copies are as long as each other."""
+    rows = [version.episodes[number] for number in unwanted]
+    contents, lengths = Contents(version), {row["length"] for row in rows}
+    recordings = {contents.recording(row) for row in rows}
+    alike = [row for row in version.episodes if row["length"] in lengths]
+    return {row["episode_index"] for row in alike if contents.recording(row) in recordings}
 
 
 def episode_columns(version: DatasetVersion) -> pa.Table:

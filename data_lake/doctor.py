@@ -1,8 +1,7 @@
 """Doctor: what is wrong with a source or a lake data set, by the checks that ingest itself makes."""
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +10,23 @@ import numpy as np
 
 from data_lake import lake_meta
 from data_lake.beside import beside_findings
+from data_lake.edits.contents import Contents
 from data_lake.examine import Examined, examine
 from data_lake.files import LakePath
 from data_lake.findings import Finding, finding, fold
 from data_lake.fitting import Kind, Stranger
 from data_lake.inspection import inspect
 from data_lake.integrity import damage
-from data_lake.lineage import Lineage, elsewhere, lineage
+from data_lake.lineage import Lineage, elsewhere, lineage, places
 from data_lake.meaning import meaning_of
 from data_lake.references import open_reference, referenced
 from data_lake.sources import format_of, open_source
 from data_lake.sources.episode import Source
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 from data_lake.stored_videos import content_of
-from data_lake.tables import FOLDERS, NAME, TABLES, Manifest, dataset_root, open_table, read_manifest, read_meta
-from data_lake.tally import Tally
-from data_lake.version import number_of
+from data_lake.tables import FOLDERS, NAME, TABLES, Manifest, dataset_root, open_table, read_manifest
+from data_lake.tally import Tally, repetition
+from data_lake.version import DatasetVersion, number_of, version_at
 from errors import UserError
 
 BYTES = frozenset({"LAKE-073", "LAKE-197", "LAKE-198"})
@@ -98,11 +98,12 @@ def _of_source(name: str, source: Source, read: ReadSpec, held: Lineage, *, work
     for examined in examine(source, workers=workers, tally=tally, read=read, deep=deep):
         number = examined.episode.source_episode
         strange = _strange(kind, examined) if examined.is_ok else []
-        findings += [*examined.findings, *strange, *tally.repeats(number, examined.content_hash, examined.digests)]
+        repeated = tally.repeats(number, examined.recording, examined.content_hash, examined.digests)
+        findings += [*examined.findings, *strange, *repeated]
         num_in += 1
         if examined.is_ok and not strange:
             tasks[examined.episode.instruction] += 1
-            findings += elsewhere(number, held.get(examined.content_hash, []))
+            findings += elsewhere(number, places(held, examined.content_hash, examined.recording))
     findings += tally.findings(source.card)
     return _answer(name, source.card.format, source.card.version, (num_in, tasks.total()), tasks, findings)
 
@@ -128,8 +129,8 @@ def _of_dataset(
         if found := [finding("LAKE-076", what, file=file) for file, what in damage(root, manifest.files, *FOLDERS)]:
             return _answer(name, "lake", str(manifest.version), (manifest.num_episodes, 0), {}, found)
         tables = {table: open_table(root, manifest, table) for table in TABLES}
-        meta = read_meta(root, manifest)
-        episodes = lake_meta.read_table(meta[lake_meta.EPISODES]).to_pylist()
+        version = version_at(root, manifest)
+        episodes = version.episodes
     except UserError as error:
         if error.code != "LAKE-074":
             raise
@@ -137,24 +138,26 @@ def _of_dataset(
         return _answer(name, "lake", "unknown", (0, 0), {}, [found])
     findings = list(contents_findings(tables, manifest, episodes, stored=True))
     if all(item.code in BYTES for item in findings):  # where tables do not fit together, nothing is whose it seems
-        info = json.loads(meta[lake_meta.INFO])
-        findings += inspect(tables, info, episodes, deep=deep, workers=workers)
+        findings += inspect(tables, version.info, episodes, deep=deep, workers=workers)
     bad = {item.episode for item in findings if item.severity == "error"}
     num_ok = 0 if None in bad else len(episodes) - len(bad)
     tasks = Counter(str(episode["instruction"]) for episode in episodes)
     findings += beside_findings(root)
-    findings += _repetitions(root.name, episodes, lineage(lake) if lake is not None else {})
+    findings += _repetitions(version, bad, lineage(lake) if lake is not None else {})
     return _answer(name, "lake", str(manifest.version), (len(episodes), num_ok), tasks, findings)
 
 
-def _repetitions(name: str, episodes: list[dict[str, Any]], held: Lineage) -> Iterator[Finding]:
-    """LAKE-147 within the data set, LAKE-148 in another one."""
-    first: dict[str, int] = {}
-    for episode in episodes:
+def _repetitions(version: DatasetVersion, bad: Collection[int | None], held: Lineage) -> Iterator[Finding]:
+    """LAKE-147 within the data set, LAKE-148 in another one, for recordings under whatever words; of `bad` episodes,
+    under the same ones."""
+    contents, seen = Contents(version), dict[str, tuple[int, str]]()
+    for episode in version.episodes:
         number, content = episode["episode_index"], episode["content_hash"]
-        if first.setdefault(content, number) != number:
-            yield finding("LAKE-147", f"of episode {first[content]}", episode=number)
-        yield from elsewhere(number, [place for place in held.get(content, []) if place[0] != name])
+        recording = content if {None, number} & {*bad} else contents.recording(episode)
+        first, said = seen.setdefault(recording, (number, content))
+        if first != number:
+            yield repetition(first, number, reworded=said != content)
+        yield from elsewhere(number, places(held, content, recording, but=version.root.name))
 
 
 def contents_findings(

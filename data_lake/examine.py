@@ -44,15 +44,16 @@ Indices = Mapping[str, Future[Watched] | Future[PicturesIndex]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Examined:
-    """findings: in the episode alone. rows: canonical, None when the episode is bad. digests: of what each camera
-    shows. videos: by camera, spans with both ends known. pictures: by camera, those that are no video. made: these as
-    videos, where they are made already."""
+    """findings: in the episode alone. rows: canonical, None when the episode is bad. recording: as `recording_digest`.
+    digests: of what each camera shows. videos: by camera, spans with both ends known. pictures: by camera, those that
+    are no video. made: these as videos, where they are made already."""
 
     episode: Episode
     findings: tuple[Finding, ...]
     sums: Sums
     rows: pa.Table | None = None
     content_hash: str = ""
+    recording: str = ""
     digests: Mapping[str, str] = field(default_factory=dict)
     videos: Mapping[str, tuple[VideoSpan, VideoIndex]] = field(default_factory=dict)
     pictures: Mapping[str, tuple[Pictures, PicturesIndex]] = field(default_factory=dict)
@@ -177,6 +178,7 @@ def _examined(episode: Episode, indices: Indices, card: SourceCard, read: ReadSp
         sums=sums,
         rows=rows,
         content_hash=content_hash,
+        recording=recording_digest(rows, digests, card.fps),
         digests=digests,
         videos=videos,
         pictures=pictures,
@@ -189,6 +191,11 @@ def episode_digest(rows: pa.Table, digests: Mapping[str, str], fps: float) -> st
     for camera in sorted(digests):
         whole.update(f"\n{view_name(camera)} {digests[camera]}".encode())
     return whole.hexdigest()
+
+
+def recording_digest(rows: pa.Table, digests: Mapping[str, str], fps: float) -> str:
+    """What a recording is known by, whatever is said of it: its `episode_digest` without the words."""
+    return episode_digest(rows.drop_columns(["task"]), digests, fps)
 
 
 def _check_rows(episode: Episode, card: SourceCard) -> list[Finding]:

@@ -6,11 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from data_lake.codes import CODES, Severity
+from data_lake.words import counted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One thing found, with where it is as far as that is known. `row` counts from 0 inside the episode."""
+    """One thing found, with where it is as far as that is known. `row` counts from 0 inside the episode.
+
+    episodes: of one that stands for many, all of theirs, in order."""
 
     code: str
     severity: Severity
@@ -21,9 +24,10 @@ class Finding:
     camera: str | None = None
     row: int | None = None
     file: str | None = None
+    episodes: tuple[int, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        return {
+        told = {
             "code": self.code,
             "severity": self.severity,
             "episode": self.episode,
@@ -33,6 +37,7 @@ class Finding:
             "message": self.message,
             "fix": self.fix,
         }
+        return told | ({"episodes": list(self.episodes)} if self.episodes else {})
 
 
 def finding(
@@ -69,9 +74,11 @@ def fold(findings: Iterable[Finding]) -> list[Finding]:
         kinds.setdefault((item.code, item.camera, about), []).append(item)
     folded: list[tuple[float, Finding]] = []
     for items in kinds.values():
-        more = len({item.episode for item in items}) - 1
-        tail = f" (and in {more} more episode{'s' if more > 1 else ''})" if more > 0 else ""
-        found = replace(items[0], message=items[0].message + tail)
-        weight = 0 if found.severity != "error" else math.inf if found.episode is None else more + 1
+        episodes = tuple(sorted({item.episode for item in items if item.episode is not None}))
+        found, more = items[0], len(episodes) - 1
+        if more > 0:
+            tail = f" (and in {counted(more, 'more episode')})"
+            found = replace(found, message=found.message + tail, episodes=episodes)
+        weight = 0 if found.severity != "error" else math.inf if found.episode is None else len(episodes)
         folded.append((weight, found))
     return [found for _, found in sorted(folded, key=lambda each: (-each[0], each[1].code))]

@@ -202,8 +202,7 @@ def _append(done: Pass, examined: Examined, source: Source) -> dict[str, Any]:
     made = examined.made or as_videos(examined.pictures, source.card.fps)
     for camera, (span, index) in {**examined.videos, **made}.items():
         place = writer.add_video(camera, span.read or span.path, index)
-        shown = lake_meta.video_feature(index, source.card.fps, from_pictures=camera in made)
-        done.features.setdefault(camera, shown)
+        done.features.setdefault(camera, lake_meta.video_feature(index, source.card.fps, from_pictures=camera in made))
         views[view_name(camera)] = {
             "video_key": camera,
             "chunk_index": place.chunk_index,
@@ -223,6 +222,7 @@ def _append(done: Pass, examined: Examined, source: Source) -> dict[str, Any]:
         "tasks": rows["task"].unique().to_pylist(),
         "views": views,
         "content_hash": examined.content_hash,
+        lake_meta.RECORDING: examined.recording,
         "source": done.label,
         "extra": {name: value for name, value in episode.extra.items() if isinstance(value, PLAIN)},
     }

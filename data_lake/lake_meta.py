@@ -16,6 +16,7 @@ from data_lake.video import VideoIndex
 
 INFO, STATS, TASKS = "info.json", "stats.json", "tasks.parquet"
 EPISODES = "episodes/chunk-000/file-000.parquet"
+RECORDING = "recording"  # column: the same whatever is said of it, null where it came in before there was one
 AS_IT_CAME = "came_as"  # column of the episodes table: the content hash before an edit, null where there was none
 DATA_PATH = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 FROM_PICTURES = "vlaloop.from_pictures"  # in a camera's `info`: its source has pictures, and no video
@@ -65,6 +66,7 @@ def episode_columns(row: Mapping[str, Any], meaning: Mapping[str, Any]) -> dict[
         "source": row["source"],
         "source_episode": row["source_episode"],
         "content_hash": row["content_hash"],
+        RECORDING: row.get(RECORDING),
         "extra": json.dumps(row["extra"], sort_keys=True),
         "meaning": json.dumps(meaning, sort_keys=True),
     }
@@ -83,7 +85,7 @@ def column(name: str, values: list[Any]) -> pa.Array:
     """A column of the episodes table, in its type."""
     if name == "tasks":
         return pa.array(values, pa.list_(pa.string()))
-    if name in ("instruction", "source", "content_hash", "extra", "meaning", AS_IT_CAME):
+    if name in ("instruction", "source", "content_hash", "extra", "meaning", AS_IT_CAME, RECORDING):
         return pa.array(values, pa.string())
     return pa.array(values, pa.float64() if name.endswith("timestamp") else pa.int64())
 
@@ -123,6 +125,7 @@ def entry_of(row: Mapping[str, Any]) -> dict[str, Any]:
         "tasks": list(row["tasks"]),
         "views": views,
         "content_hash": row["content_hash"],
+        RECORDING: row.get(RECORDING),
         "source": row["source"],
         "extra": json.loads(row["extra"]),
     }

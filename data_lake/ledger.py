@@ -31,12 +31,13 @@ Stamp = tuple[int, int, int]  # size, mtime_ns, ctime_ns
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
     """What examining one episode gave, without its rows. part: its place in the source. content_hash: "" for a bad
-    one. digests: of what each camera shows. findings: those in the episode alone."""
+    one. recording: as `Examined` has it. digests: of what each camera shows. findings: those in the episode alone."""
 
     part: int
     source_episode: int
     file: str | None
     content_hash: str
+    recording: str
     digests: Mapping[str, str]
     findings: tuple[Finding, ...]
 
@@ -48,6 +49,7 @@ class Verdict:
             source_episode=episode.source_episode,
             file=episode.file,
             content_hash=examined.content_hash,
+            recording=examined.recording,
             digests=examined.digests,
             findings=examined.findings,
         )

@@ -10,7 +10,7 @@ from data_lake.tables import read_manifest, read_meta
 from errors import UserError
 
 Lineage = dict[str, list[tuple[str, int]]]
-"""Content hash, of an edited episode also the one it came in with, to (data set, episode there)."""
+"""Content hash, of an edited episode also the one it came in with, and recording, to (data set, episode there)."""
 
 
 def lineage(lake: LakePath) -> Lineage:
@@ -23,9 +23,15 @@ def lineage(lake: LakePath) -> Lineage:
                 continue
             episodes = lake_meta.read_table(read_meta(folder.parent, manifest)[lake_meta.EPISODES])
             for row in episodes.to_pylist():
-                for content in lake_meta.contents_of(row):
+                for content in filter(None, (*lake_meta.contents_of(row), row.get(lake_meta.RECORDING))):
                     held.setdefault(content, []).append((folder.parent.name, row["episode_index"]))
     return held
+
+
+def places(held: Lineage, *contents: str, but: str = "") -> list[tuple[str, int]]:
+    """Where one of `contents` is held, each place once. but: a data set that does not count."""
+    found = dict.fromkeys(place for content in contents for place in held.get(content, ()))
+    return [place for place in found if place[0] != but]
 
 
 def elsewhere(episode: int, places: Sequence[tuple[str, int]]) -> Iterator[Finding]:

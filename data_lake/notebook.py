@@ -7,6 +7,7 @@ from typing import Any
 
 from data_lake.files import LakePath, lake_path
 from data_lake.refs import DatasetRef, Ref
+from data_lake.words import printable
 
 NUM_THUMBNAILS = 6
 
@@ -22,7 +23,11 @@ def table_html(ref: Ref) -> str:
 
 def _shown(ref: Ref, name: str) -> str:
     value: Any = {each.name: getattr(ref, each.name) for each in fields(ref)}[name]
-    return html.escape(f"{value:,.4g}" if isinstance(value, float) else str(value))
+    return _text(f"{value:,.4g}" if isinstance(value, float) else str(value))
+
+
+def _text(text: str) -> str:
+    return html.escape(printable(text))
 
 
 def thumbnails_html(ref: DatasetRef) -> str:
@@ -31,7 +36,7 @@ def thumbnails_html(ref: DatasetRef) -> str:
     if not (lake / ref.uri).exists():
         return ""
     images = "".join(
-        f"<img alt='{html.escape(title)}' title='{html.escape(title)}' width=96 src='{uri}'> "
+        f"<img alt='{_text(title)}' title='{_text(title)}' width=96 src='{uri}'> "
         for title, uri in _first_images(lake, ref)
     )
     return f"<div>{images}</div>"

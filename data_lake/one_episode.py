@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from data_lake import lake_meta
+from data_lake.asked import episodes_asked
 from data_lake.overview import marks_of
 from data_lake.schema import lake_name, vectors
 from data_lake.version import DatasetVersion
@@ -46,13 +47,16 @@ class OneEpisode:
 
 
 def find_episodes(
-    version: DatasetVersion, *, episode: int | None = None, source_episode: int | None = None
+    version: DatasetVersion, *, episode: int | None = None, source_episode: str | None = None
 ) -> list[OneEpisode]:
     """The one with the lake's own number, or all that some source gives this number: sources number as they like.
 
-    Raises UserError LAKE-190 when there is none.
+    source_episode: a number, or `SOURCE:1` as `episodes_asked` understands it. Raises UserError LAKE-190 when there is
+    none, LAKE-207 and LAKE-208 as `episodes_asked`.
     """
-    name, wanted = ("episode_index", episode) if episode is not None else ("source_episode", source_episode)
+    if source_episode is not None and not source_episode.isdecimal():
+        return describe(version, episodes_asked(version, source_episode, where="--source-episode"))
+    name, wanted = ("episode_index", episode) if source_episode is None else ("source_episode", int(source_episode))
     number_E = version.episode_rows[name].to_numpy()
     places = np.flatnonzero(number_E == wanted).tolist()
     if not places:

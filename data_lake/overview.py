@@ -4,7 +4,7 @@ All of it comes from `meta` and the manifests, column by column; neither frames 
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from data_lake.schema import dimension_names
 from data_lake.sources.episode import view_name
 from data_lake.tables import TABLES, Manifest, read_manifest, versions
 from data_lake.version import DatasetVersion
+from data_lake.words import counted
 
 FAR = 4  # times shorter or longer than the median: worth a look
 NAMED = 5  # episodes that a mark names
@@ -178,14 +179,38 @@ def version_lines(version: DatasetVersion) -> Iterator[VersionLine]:
 def _changes(earlier: Manifest | None, manifest: Manifest) -> Iterator[str]:
     if earlier is None:
         yield "the first"
-        return
-    for name, before, after in (
-        ("episode", earlier.num_episodes, manifest.num_episodes),
-        ("frame", earlier.num_frames, manifest.num_frames),
-        ("video", earlier.num_videos, manifest.num_videos),
-    ):
+    counts = (
+        []
+        if earlier is None
+        else [
+            ("episode", earlier.num_episodes, manifest.num_episodes),
+            ("frame", earlier.num_frames, manifest.num_frames),
+            ("video", earlier.num_videos, manifest.num_videos),
+        ]
+    )
+    for name, before, after in counts:
         if before != after:
-            yield f"{after - before:+,} {name}" + "s" * (abs(after - before) != 1)
+            yield f"{'+' * (after > before)}{counted(after - before, name)}"
+    if manifest.edit:
+        yield from _edits(manifest.edit)
+
+
+def _edits(edit: Mapping[str, Any]) -> Iterator[str]:
+    """What people did, and who."""
+    if told := edit.get("relabel"):
+        yield f"{counted(told['num_episodes'], 'episode')} relabelled as {_some(told['instructions'])}"
+    if told := edit.get("merge"):
+        yield f"merged from {_some(told['from'])}"
+    if told := edit.get("compact"):
+        yield "compacted: " + ", ".join(
+            f"{name} {each['fragments_before']} -> {each['fragments']} files" for name, each in told.items()
+        )
+    yield f"by {edit['by']}"
+
+
+def _some(texts: Sequence[str]) -> str:
+    more = f", and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
+    return ", ".join(repr(text) if " " in text else text for text in texts[:NAMED]) + more
 
 
 def _meanings(column: pa.ChunkedArray) -> Iterator[dict[str, Any]]:
@@ -200,17 +225,17 @@ def _meanings(column: pa.ChunkedArray) -> Iterator[dict[str, Any]]:
 
 
 def _tasks(version: DatasetVersion) -> Iterator[TaskLine]:
-    """The most practised first; one that no episode has is left from episodes that did not come in, or were taken
-    out."""
+    """The most practised first, of those that an episode has; others are left from edits."""
     rows = version.episode_rows["tasks"].combine_chunks()
     practised = counts_of(pa.chunked_array([rows.flatten()]))
     first: dict[str, str] = {}
     lines = []
     for text, number in sorted(version.tasks.items(), key=lambda item: item[1]):
+        if text not in practised:
+            continue
         earlier = first.setdefault(" ".join(text.casefold().split()).rstrip(" ."), text)
         same_as = None if earlier == text else earlier
-        count = practised.get(text, 0)
-        lines.append(TaskLine(task=text, task_index=number, num_episodes=count, same_as=same_as))
+        lines.append(TaskLine(task=text, task_index=number, num_episodes=practised[text], same_as=same_as))
     yield from sorted(lines, key=lambda line: -line.num_episodes)
 
 

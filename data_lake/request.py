@@ -61,16 +61,7 @@ def check_request(view: DatasetView, request: Request) -> None:
             where="preprocess.sample_stride",
             next_step=f"set it to a multiple of {held}",
         )
-    cameras = {span.view for episode in view.episodes for span in episode.spans}
-    none = {each.slot for each in request.cameras if each.camera is None}
-    absent = [name for name in request.inputs["views"] if name not in cameras | none]
-    if absent:
-        raise UserError(
-            "PREP-003",
-            f"no episode has a view {absent[0]!r}",
-            where="policy.inputs.views",
-            next_step=f"the data have: {', '.join(sorted(cameras)) or 'no view at all'}; preprocess.cameras maps them",
-        )
+    _check_views(view, request)
     known = {episode.source_episode for episode in view.episodes}
     unknown = [number for number in request.heldout_episodes if number not in known]
     if unknown or known <= set(request.heldout_episodes):
@@ -94,4 +85,26 @@ def check_request(view: DatasetView, request: Request) -> None:
             f"the actions are changes already, and {view.embodiment} would subtract the state once more",
             where="ingest.read.action_mode",
             next_step="declare the embodiment's delta_mask as all False for this data, or action_mode absolute",
+        )
+
+
+def _check_views(view: DatasetView, request: Request) -> None:
+    """PREP-003 unless the policy is shown views, each once, that some episode has."""
+    named = request.inputs["views"]
+    if len(set(named)) != (len(named) or 1):
+        raise UserError(
+            "PREP-003",
+            "the policy is shown no view" if not named else f"a view is named twice: {', '.join(named)}",
+            where="policy.inputs.views",
+            next_step="name each camera slot once, and at least one",
+        )
+    cameras = {span.view for episode in view.episodes for span in episode.spans}
+    none = {each.slot for each in request.cameras if each.camera is None}
+    absent = [name for name in request.inputs["views"] if name not in cameras | none]
+    if absent:
+        raise UserError(
+            "PREP-003",
+            f"no episode has a view {absent[0]!r}",
+            where="policy.inputs.views",
+            next_step=f"the data have: {', '.join(sorted(cameras)) or 'no view at all'}; preprocess.cameras maps them",
         )

@@ -90,7 +90,7 @@ def review(
     batch = _Batch(ledger)
 
     def seen(verdict: Verdict, examined: Examined | None = None) -> Seen:
-        beside = tally.repeats(verdict.source_episode, verdict.content_hash, verdict.digests)
+        beside = tally.repeats(verdict.source_episode, verdict.recording, verdict.content_hash, verdict.digests)
         return Seen(verdict=verdict, findings=(*verdict.findings, *beside), examined=examined)
 
     begin = partial(examine, workers=workers) if cluster is None else partial(examine_afar, cluster=cluster)

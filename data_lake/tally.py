@@ -46,24 +46,26 @@ class Sums:
 
 @dataclass(slots=True)
 class Tally:
-    """sums: of all episodes. contents, videos: which was seen first in which episode."""
+    """sums: of all episodes. contents: by recording, in which episode it was seen first, and its content hash. videos:
+    which was seen first in which episode."""
 
     sums: Sums = field(default_factory=Sums)
-    contents: dict[str, int] = field(default_factory=dict)
+    contents: dict[str, tuple[int, str]] = field(default_factory=dict)
     repeated: list[tuple[int, int]] = field(default_factory=list)
     videos: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def repeats(self, episode: int, content_hash: str, digests: Mapping[str, str]) -> list[Finding]:
-        """LAKE-147 when all of a sound episode was there before, else LAKE-033 for each of its videos that was.
+    def repeats(self, episode: int, recording: str, content_hash: str, digests: Mapping[str, str]) -> list[Finding]:
+        """LAKE-147 when all of a sound episode was there before, under whatever words, else LAKE-033 for each of its
+        videos that was.
 
-        content_hash: "" for one that is not sound, and then nothing is said."""
-        if not content_hash:
+        recording: "" for one that is not sound, and then nothing is said."""
+        if not recording:
             return []
-        first = self.contents.setdefault(content_hash, episode)
+        first, content = self.contents.setdefault(recording, (episode, content_hash))
         seen = {camera: self.videos.setdefault((camera, digest), episode) for camera, digest in digests.items()}
         if first != episode:
             self.repeated.append((first, episode))
-            return [finding("LAKE-147", f"of episode {first}", episode=episode)]
+            return [repetition(first, episode, reworded=content != content_hash)]
         return [
             finding("LAKE-033", f"also episode {other}'s", episode=episode, camera=camera)
             for camera, other in seen.items()
@@ -112,6 +114,11 @@ class Tally:
                         detail = f"{name} has it, train has the same content as episode {one}"
                         found.append(finding("LAKE-149", detail, episode=other))
         return found
+
+
+def repetition(first: int, episode: int, *, reworded: bool) -> Finding:
+    """LAKE-147 of `episode`. reworded: the first one has another instruction."""
+    return finding("LAKE-147", f"of episode {first}" + (", under other words" if reworded else ""), episode=episode)
 
 
 def add_moments(moments: dict[str, Moments], rows: pa.Table) -> None:

@@ -70,6 +70,11 @@ def open_version(lake: LakePath | str, named: str) -> DatasetVersion:
     if manifest is None:
         what = f"data set {name!r} has no version {which}" if at else f"the lake has no data set {name!r}"
         raise UserError("LAKE-002", what, where=str(root), next_step="./vlaloop ingest PATH --dataset …")
+    return version_at(root, manifest)
+
+
+def version_at(root: LakePath, manifest: Manifest) -> DatasetVersion:
+    """The version that `manifest` is of. Raises UserError as `read_meta`."""
     meta = read_meta(root, manifest)
     tasks = lake_meta.read_table(meta[lake_meta.TASKS])
     return DatasetVersion(

@@ -11,6 +11,8 @@ import numpy as np
 from data_lake.permutation import Permutations, derive_key
 from errors import UserError
 
+MOST = 1_000_000  # times that a sample is met in an epoch
+
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Weighing:
@@ -63,19 +65,19 @@ def weigh(
     """Runs of samples (U,), those of one length and component side by side, as streams: their lengths (S,) and places.
 
     What rounding takes from one stream, the component's next one gets. Raises UserError PACK-010 for a weight that is
-    not above 0.
+    not above 0, or too large to count the places of an epoch.
     """
     first_S = np.flatnonzero(np.diff(lengths_U, prepend=-1) | np.diff(component_U, prepend=-1))
     ends_S = np.cumsum(counts_U)[np.append(first_S[1:], len(counts_U)) - 1] if len(first_S) else first_S
     component_S, sizes_S = component_U[first_S], np.diff(ends_S, prepend=0)
     places_S = np.empty_like(sizes_S)
     for component, weight in enumerate(weights):
-        if not 0 < weight < float("inf"):
+        if not 0 < weight <= MOST:
             raise UserError(
                 "PACK-010",
                 f"a component of the mixture has weight {weight}",
                 where=f"component {component}",
-                next_step="give a number above 0, or leave the component out",
+                next_step=f"give a number above 0, up to {MOST:,}, or leave the component out",
             )
         given, due = 0, 0.0
         for stream in np.flatnonzero(component_S == component):

@@ -93,7 +93,7 @@ def show(
     ref: Annotated[str, typer.Argument(help="stage/fingerprint, or its beginning; NAME@champion, NAME@2; a data set.")],
     episode: Annotated[int | None, typer.Option("--episode", help="Of a data set: this episode alone.")] = None,
     source_episode: Annotated[
-        int | None, typer.Option("--source-episode", help="The same, by the number that its source gave it.")
+        str | None, typer.Option("--source-episode", help="The same, by its source's number: 1, or SOURCE:1.")
     ] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Of a data set: write a page with pictures here.")] = None,
     lake: Lake = None,

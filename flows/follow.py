@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from flows.screen import Screen, seconds
+from flows.screen import Screen, cell, seconds
 from tasks.events import events_path
 
 if TYPE_CHECKING:
@@ -162,7 +162,6 @@ def plain(row: Row) -> str:
 def table(board: Board, now: float) -> "Table":
     """The board for a terminal: stage, mark, what it says, seconds."""
     from rich.table import Table
-    from rich.text import Text
 
     drawn = Table.grid(padding=(0, 1), expand=True)
     for ratio in (None, None, 1):
@@ -174,7 +173,7 @@ def table(board: Board, now: float) -> "Table":
         mark = SPINNER[int(now * 8) % len(SPINNER)] if running else MARKS[row.state]
         took = row.seconds if row.seconds is not None else now - row.began
         shown = "" if row.state == "cached" else seconds(took)
-        drawn.add_row(f"  {row.stage:<12}", Text(mark, style=colours.get(row.state, "")), Text(_first_line(row)), shown)
+        drawn.add_row(f"  {row.stage:<12}", cell(mark, colours.get(row.state, "")), cell(_first_line(row)), shown)
     return drawn
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from data_lake.files import LakePath
+from data_lake.words import counted
 from flows.plan import PlannedStage
-from flows.screen import seconds
+from flows.screen import cell, seconds
 from flows.services import ledger
 from tasks.promotion import alias_now
 
@@ -135,7 +136,9 @@ def success_table(refs: dict[str, Json]) -> "Table | None":
     for task in report["tasks"]:
         interval = f"({100 * task['low']:.0f}–{100 * task['high']:.0f}%)"
         mean_s = f"{task['seconds']:.1f}"
-        drawn.add_row(task["task"], f"{task['k']}/{task['n']} {interval:>10}", f"{task['safe']}/{task['n']}", mean_s)
+        drawn.add_row(
+            cell(task["task"]), f"{task['k']}/{task['n']} {interval:>10}", f"{task['safe']}/{task['n']}", mean_s
+        )
     return drawn
 
 
@@ -150,7 +153,7 @@ def closing_lines(outcome: Outcome) -> list[str]:
         lines.append(f"  safety: {safety} · non-finite {report['non_finite']}")
     if packed := refs.get("pack"):
         dataset, checkpoint = refs["ingest"], refs.get("train")
-        line = f"  {dataset['num_episodes']} episodes · {dataset['num_frames']:,} frames"
+        line = f"  {counted(dataset['num_episodes'], 'episode')} · {counted(dataset['num_frames'], 'frame')}"
         line += f" · fill {100 * packed['fill_rate']:.1f} %"
         lines.append(line + (f" · loss {checkpoint['loss']:.4f}" if checkpoint else ""))
     if export := refs.get("export"):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shlex
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -191,6 +192,7 @@ COUNTS += ("action_horizon", "execution_horizon", "denoise_steps", "block_size",
 COUNTS += ("num_heads", "num_kv_heads", "head_dim", "vision_width", "prefix_width", "suffix_width", "mlp_ratio")
 COUNTS += ("patch_size", "image_size", "max_text_tokens", "length", "window")
 SIGNED = ("open", "closed")  # a gripper's values
+MOST = {"weight": 1e6}  # times that a sample is met in an epoch
 
 
 def _check_numbers(node: Any, path: str, where: str) -> None:
@@ -199,13 +201,18 @@ def _check_numbers(node: Any, path: str, where: str) -> None:
         for name, value in node.items():
             _check_numbers(value, f"{path}.{name}".lstrip("."), where)
     elif isinstance(node, list | tuple):
+        if path.endswith("inputs.views") and len(set(node)) != (len(node) or 1):
+            what = "no view twice" if node else "at least one view"
+            raise UserError("RECIPE-003", f"{path}: {what} can be shown to a policy", where=where)
         for number, value in enumerate(node):
             _check_numbers(value, f"{path}.{number}", where)
     elif isinstance(node, int | float) and not isinstance(node, bool):
         name = path.rpartition(".")[2]
         least = 1 if name in COUNTS else float("-inf") if name in SIGNED else 0
-        if not least <= node < float("inf"):  # NaN too
-            raise UserError("RECIPE-003", f"{path}: {node} is not a number from {least} on", where=where)
+        most = MOST.get(name, sys.float_info.max)
+        if not least <= node <= most:  # NaN too
+            upto = f" to {most:,.0f}" if name in MOST else " on"
+            raise UserError("RECIPE-003", f"{path}: {node} is not a number from {least}{upto}", where=where)
 
 
 def _from_yaml(path: Path) -> LoopRecipe:

@@ -12,6 +12,7 @@ from typing import Any
 
 from data_lake.refs import EpisodesRef
 from data_lake.store import Attempt
+from data_lake.words import counted
 from errors import UserError
 from model_core.embodiments import find_embodiment
 from model_core.sim.simulator import is_installed
@@ -191,5 +192,12 @@ def _summarise(spec: CollectSpec, plan: _Plan, num_frames: int, runtime: Runtime
         {"task": task.name, "instruction": task.instruction, "kept": spec.episodes_per_task, "tried": tried}
         for task, tried in zip(spec.tasks, map(plan.num_tries, range(len(spec.tasks))), strict=True)
     ]
-    line = f"{plan.num_kept} episodes · {len(spec.tasks)} tasks · {len(sizes)} cameras {shapes} · {num_frames:,} frames"
+    line = " · ".join(
+        (
+            counted(plan.num_kept, "episode"),
+            counted(len(spec.tasks), "task"),
+            f"{counted(len(sizes), 'camera')} {shapes}",
+            counted(num_frames, "frame"),
+        )
+    )
     runtime.report(Summary(line=line, table=table))

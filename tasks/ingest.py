@@ -14,6 +14,7 @@ from data_lake.sources.snapshot import digests, verify
 from data_lake.specs import ReadSpec
 from data_lake.store import Attempt
 from data_lake.tables import dataset_root
+from data_lake.words import counted
 from errors import UserError
 from model_core.embodiments import Embodiment, find_embodiment
 from tasks.runtime import Progress, Runtime, Summary
@@ -95,7 +96,7 @@ def same_units(read: ReadSpec, embodiment: Embodiment) -> None:
 
 def summary(done: Ingested) -> Summary:
     """One line, and a row per finding."""
-    line = f"{done.num_episodes} ok · {done.num_quarantined} quarantined · {done.num_frames:,} frames"
+    line = f"{done.num_episodes} ok · {done.num_quarantined} quarantined · {counted(done.num_frames, 'frame')}"
     if warnings := sum(item.severity == "warning" for item in done.findings):
-        line += f" · {warnings} warnings"
+        line += f" · {counted(warnings, 'warning')}"
     return Summary(line=line, table=[item.as_json() for item in done.findings])

@@ -13,6 +13,7 @@ from data_lake.mixture_card import mixed_card
 from data_lake.refs import PreprocessedRef
 from data_lake.samples import SampleTable
 from data_lake.store import Attempt
+from data_lake.words import counted
 from model_core.embodiments import from_layout
 from model_core.tokenizers import merge_tokenizers
 from model_core.transforms import training_actions
@@ -53,7 +54,7 @@ def _summary(names: tuple[str, ...], preprocessed: tuple[PreprocessedRef, ...], 
     robots = {each["embodiment"] for each in card["components"]}
     total = sum(each.num_samples for each in preprocessed)
     return Summary(
-        line=f"{total:,} samples of {len(names)} data sets · {len(robots)} {'robot' if len(robots) == 1 else 'robots'}",
+        line=f"{counted(total, 'sample')} of {counted(len(names), 'data set')} · {counted(len(robots), 'robot')}",
         table=[
             {"component": name, "robot": of["embodiment"], "samples": ref.num_samples, "held out": ref.num_heldout}
             for name, of, ref in zip(names, card["components"], preprocessed, strict=True)

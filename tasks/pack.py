@@ -11,6 +11,7 @@ from data_lake.pack import pack_runs, pack_samples, runs_of
 from data_lake.packing import Packing, TokenCount
 from data_lake.refs import PackedRef, PreprocessedRef
 from data_lake.store import Attempt
+from data_lake.words import counted
 from model_core.specs import PolicySpec
 from tasks.runtime import Runtime, Summary
 from tasks.specs import PackStage
@@ -72,7 +73,8 @@ def _mixed(parts: list[tuple[np.ndarray, np.ndarray]], spec: PackStage, tokens: 
 
 
 def _summary(packing: Packing) -> Summary:
-    line = f"{packing.num_samples:,} samples → {packing.num_rows:,} rows · fill {100 * packing.fill_rate:.1f} %"
+    packed = f"{counted(packing.num_samples, 'sample')} → {counted(packing.num_rows, 'row')}"
+    line = f"{packed} · fill {100 * packing.fill_rate:.1f} %"
     if (weighing := packing.weighing) is not None:
         places = [weighing.places_of(component) for component in range(int(weighing.component_S.max()) + 1)]
         line += f" · an epoch has {' + '.join(f'{each:,}' for each in places)}"

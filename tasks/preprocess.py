@@ -14,6 +14,7 @@ from data_lake.slots import in_slots
 from data_lake.store import Attempt
 from data_lake.tables import FOLDERS, dataset_root, read_manifest
 from data_lake.view import read_view
+from data_lake.words import counted
 from lookup import lookup
 from model_core.embodiments import EMBODIMENTS, layout_of
 from tasks.runtime import Progress, Runtime, Summary
@@ -54,7 +55,7 @@ def preprocess(spec: PreprocessStage, dataset: DatasetRef, *, out: Attempt, runt
         runtime.report(Progress(done=done, total=total, unit="episodes"))
 
     made = preprocess_view(view, root, request, out.path, runner=runner, earlier=_earlier(out, runtime), report=report)
-    write_recordings(runtime.path(dataset.uri), spec.preprocess.heldout_episodes, out.path)
+    write_recordings(runtime.path(dataset.uri), root, spec.preprocess.heldout_episodes, out.path)
     runtime.report(_summary(made))
     return PreprocessedRef(
         uri=out.uri,
@@ -75,10 +76,10 @@ def _earlier(out: Attempt, runtime: Runtime) -> Earlier:
 
 def _summary(made: Preprocessed) -> Summary:
     marked = [f"{count:,} {name.replace('_', ' ')}" for name, count in made.marks.items() if count]
-    adopted = [f"{made.num_adopted:,} episodes as prepared earlier"] if made.num_adopted else []
+    adopted = [f"{counted(made.num_adopted, 'episode')} as prepared earlier"] if made.num_adopted else []
     fidelity = {name: made.images[name] for name in ("psnr_mean_db", "psnr_min_db") if name in made.images}
     return Summary(
-        line=" · ".join([f"{made.num_samples:,} samples ({made.num_heldout:,} held out)", *adopted, *marked]),
+        line=" · ".join([f"{counted(made.num_samples, 'sample')} ({made.num_heldout:,} held out)", *adopted, *marked]),
         table=[
             {"what": "samples", "count": made.num_samples},
             {"what": "held-out samples", "count": made.num_heldout},

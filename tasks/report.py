@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from data_lake import identity
 from data_lake.files import LakePath
+from data_lake.words import printable
 from tasks import charts, report_facts
 from tasks.lineage import Record, recipe_of
 
@@ -48,10 +49,20 @@ def build_report(lake: LakePath, chain: Mapping[str, Record], *, command: str = 
 def pages() -> Environment:
     """The templates of pages, in which no text becomes markup."""
     environment = Environment(
-        loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(PAGE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_printable,
     )
     environment.filters |= {"thousands": lambda number: f"{number:,}", "duration": duration, "percent": percent}
     return environment
+
+
+def _printable(value: Any) -> Any:
+    """Text of data without what no page may hold; markup stays markup."""
+    return type(value)(printable(value, keep="\n\t")) if isinstance(value, str) else value
 
 
 def verdict(chain: Mapping[str, Record]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from data_lake.decode_pool import cluster_for
 from data_lake.files import LakePath
 from data_lake.refs import CheckpointRef, PackedRef, PreprocessedRef
 from data_lake.store import Attempt
+from data_lake.words import counted
 from errors import Transient, UserError
 from lookup import lookup
 from model_core.training.checkpoint import directory_of, find_fault
@@ -250,4 +251,5 @@ def _slot_uri(out: Attempt) -> str:
 def _line(counters: dict[str, Any], metrics: Path) -> str:
     speeds = [line["samples_per_s"] for line in read_lines(metrics) if line["samples_per_s"] is not None]
     speed = f" · {statistics.median(speeds):,.0f} samples/s" if speeds else ""
-    return f"{counters['step']:,} steps · {counters['samples_seen']:,} samples · loss {counters['loss']:.4f}{speed}"
+    learnt = f"{counted(counters['step'], 'step')} · {counted(counters['samples_seen'], 'sample')}"
+    return f"{learnt} · loss {counters['loss']:.4f}{speed}"

@@ -1,4 +1,4 @@
-"""The content hash of a stored episode, computed anew from its rows and its videos, as ingest computed it."""
+"""The digests of a stored episode, computed anew from its rows and its videos, as ingest computed them."""
 
 import io
 import itertools
@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from data_lake import lake_meta
 from data_lake.decode import frames
-from data_lake.edits.edit import damaged
-from data_lake.examine import episode_digest
+from data_lake.examine import episode_digest, recording_digest
 from data_lake.pictures import index_pictures
 from data_lake.schema import PLACE
 from data_lake.sources.episode import Pictures
 from data_lake.stored_videos import Place, open_video
 from data_lake.version import DatasetVersion
 from data_lake.video import VideoIndex, index_bytes
+from errors import UserError
 
 
 class Contents:
@@ -33,11 +33,21 @@ class Contents:
         """The content hash that `episode` (a row of the episodes table) gets when all its rows say `instruction`: that
         of the same recording, had its source said so. Raises UserError LAKE-186 when its present hash does not come
         out of what is stored."""
+        rows, digests, fps = self._stored(episode)
+        task = pa.array([instruction] * rows.num_rows, pa.string())
+        return episode_digest(rows.set_column(rows.column_names.index("task"), "task", task), digests, fps)
+
+    def recording(self, episode: Mapping[str, Any]) -> str:
+        """What `episode` is known by, whatever is said of it: as ingest noted it, or computed where it came in before
+        there was such a note. Raises UserError LAKE-186 as `relabelled`."""
+        return episode.get(lake_meta.RECORDING) or recording_digest(*self._stored(episode))
+
+    def _stored(self, episode: Mapping[str, Any]) -> tuple[pa.Table, dict[str, str], float]:
+        """Canonical rows, by camera the digests of what was seen, and the rate, which all give the content hash."""
         rows, fps = self._rows(episode), json.loads(episode["meaning"])["fps"]
         for digests in self._seen(episode, fps):
             if episode_digest(rows, digests, fps) == episode["content_hash"]:
-                task = pa.array([instruction] * rows.num_rows, pa.string())
-                return episode_digest(rows.set_column(rows.column_names.index("task"), "task", task), digests, fps)
+                return rows, digests, fps
         raise damaged("another content hash comes out", f"{self._version.name} · episode {episode['episode_index']}")
 
     def _rows(self, episode: Mapping[str, Any]) -> pa.Table:
@@ -79,3 +89,13 @@ def read_video(version: DatasetVersion, place: Place) -> bytes:
     """A stored mp4. Raises UserError PREP-006 when the lake has no such mp4."""
     with open_video(str(version.root / "videos.lance"), version.manifest.vector["videos"], *place) as file:
         return file.read()
+
+
+def damaged(what: str, where: str) -> UserError:
+    return UserError(
+        "LAKE-186",
+        f"what is stored is not what was recorded: {what}",
+        where=where,
+        done="the data set is as it was",
+        next_step=f"./vlaloop doctor {where.partition('@')[0].partition(' ')[0]}",
+    )

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from data_lake.doctor import contents_findings
+from data_lake.edits.contents import damaged
 from data_lake.files import LakePath
 from data_lake.tables import TABLES, Manifest, open_table
 from data_lake.version import DatasetVersion, open_version
 from data_lake.writer import Writer
-from errors import Transient, UserError
+from errors import Transient
 
 TRIES = 100  # of rival writers, each of which got something in
 
@@ -55,13 +56,3 @@ def ensure_whole(root: LakePath, episodes: Sequence[Mapping[str, Any]], *, store
             raise damaged(f"{item.code} {item.message}", root.name)
 
     return check
-
-
-def damaged(what: str, where: str) -> UserError:
-    return UserError(
-        "LAKE-186",
-        f"what is stored is not what was recorded: {what}",
-        where=where,
-        done="the data set is as it was",
-        next_step=f"./vlaloop doctor {where.partition('@')[0].partition(' ')[0]}",
-    )

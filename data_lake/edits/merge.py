@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from data_lake import lake_meta
 from data_lake.edits.alike import ensure_alike, features_together
-from data_lake.edits.contents import read_video
-from data_lake.edits.edit import Edited, damaged, ensure_whole, repeated
+from data_lake.edits.contents import Contents, damaged, read_video
+from data_lake.edits.edit import Edited, ensure_whole, repeated
 from data_lake.files import LakePath
 from data_lake.schema import lake_name
 from data_lake.statistics import Moments
@@ -26,22 +26,26 @@ VideoKey = tuple[str, int, int]  # video_key, chunk_index, file_index
 
 @dataclass(slots=True)
 class _Pass:
-    """One merging onto one base version. columns: of the frames, in order. taken: rows of the episodes tables with
-    their new numbers."""
+    """One merging onto one base version. columns: of the frames, in order. held: number and content hash by
+    recording. taken: rows of the episodes tables with their new numbers. reworded: what was left for a recording that
+    is there under other words."""
 
     writer: Writer
     columns: list[str]
     tasks: dict[str, int]
-    hashes: set[str]
+    held: dict[str, tuple[int, str]]
     taken: list[pa.Table] = field(default_factory=list)
     moments: dict[str, Moments] = field(default_factory=dict)
     num_taken: int = 0
     num_held: int = 0
     num_repeated: int = 0
+    reworded: list[dict[str, Any]] = field(default_factory=list)
 
 
 def merge(lake: LakePath, names: Sequence[str], into: str, *, who: str) -> Edited:
     """Append the episodes of the data sets `names` (`NAME`, `NAME@3`, `NAME@tag`) to the data set `into`, new or not.
+
+    A recording that is there already, under whatever words, is not taken again, and keeps the words that it has.
 
     Raises UserError LAKE-002 without one of them, LAKE-076 for a damaged file, LAKE-180 where they differ in
     meaning, LAKE-186 when a stored video is not what was recorded.
@@ -59,6 +63,7 @@ def merge(lake: LakePath, names: Sequence[str], into: str, *, who: str) -> Edite
         for source in sources:
             _take(done, source)
         told = {"from": [each.name for each in sources], "num_episodes": done.num_taken, "repeated": done.num_repeated}
+        told |= {"reworded": done.reworded} if done.reworded else {}
         if not done.num_taken and writer.base is not None:
             return Edited(dataset=into, version=writer.base.version, is_new=False, told=told)
         manifest = _commit(done, base, together, edit={"merge": told, "by": who})
@@ -69,31 +74,38 @@ def merge(lake: LakePath, names: Sequence[str], into: str, *, who: str) -> Edite
 
 def _begin(writer: Writer, base: DatasetVersion | None, columns: list[str]) -> _Pass:
     if base is None:
-        return _Pass(writer=writer, columns=columns, tasks={}, hashes=set())
+        return _Pass(writer=writer, columns=columns, tasks={}, held={})
+    contents = Contents(base)
+    held = {contents.recording(row): (row["episode_index"], row["content_hash"]) for row in reversed(base.episodes)}
     return _Pass(
         writer=writer,
         columns=columns,
         tasks=dict(base.tasks),
-        hashes={row["content_hash"] for row in base.episodes},
+        held=held,
         num_held=len(base.episodes),
     )
 
 
 def _take(done: _Pass, source: DatasetVersion) -> None:
     """Append what is new of `source`, its videos once per content."""
-    table, texts = source.table("frames"), {number: text for text, number in source.tasks.items()}
+    table, contents = source.table("frames"), Contents(source)
+    texts = {number: text for text, number in source.tasks.items()}
     columns = ["video_key", "chunk_index", "file_index", "blake3"]
     videos = source.table("videos").to_table(columns=columns).to_pylist()
     digests = {(row["video_key"], row["chunk_index"], row["file_index"]): row["blake3"] for row in videos}
     changes: list[dict[str, Any]] = []
     for row in source.episodes:
-        if row["content_hash"] in done.hashes:
-            done.num_repeated += 1
-            continue
-        done.hashes.add(row["content_hash"])
-        rows = table.to_table(offset=row["dataset_from_index"], limit=row["length"])
+        recording = contents.recording(row)
         first, number = done.writer.num_frames, done.num_held + done.num_taken
+        there, content_hash = done.held.setdefault(recording, (number, row["content_hash"]))
+        if there != number:
+            done.num_repeated += 1
+            if content_hash != row["content_hash"]:
+                done.reworded.append({"from": source.name, "episode_index": row["episode_index"], "kept": there})
+            continue
+        rows = table.to_table(offset=row["dataset_from_index"], limit=row["length"])
         changes.append({"row": row["episode_index"], "episode_index": number, "dataset_from_index": first})
+        changes[-1][lake_meta.RECORDING] = recording
         changes[-1]["dataset_to_index"] = first + row["length"]
         for key in _video_keys(row):
             place = _video(done.writer, source, key, digests[key])
@@ -146,7 +158,8 @@ def _episodes(source: DatasetVersion, changes: Sequence[Mapping[str, Any]]) -> p
     taken = known.take([change["row"] for change in changes])
     for name in dict.fromkeys(name for change in changes for name in change if name != "row"):
         column = lake_meta.column(name, [change.get(name) for change in changes])
-        taken = taken.set_column(taken.column_names.index(name), name, column)
+        place = taken.column_names.index(name) if name in taken.column_names else None
+        taken = taken.append_column(name, column) if place is None else taken.set_column(place, name, column)
     return taken
 
 

@@ -8,9 +8,10 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata
 
 from data_lake import lake_meta
-from data_lake.edits.asked import Label, episodes_asked
+from data_lake.asked import episodes_asked
 from data_lake.edits.contents import Contents
 from data_lake.edits.edit import Edited, ensure_whole, repeated, version_before
+from data_lake.edits.labels import Label
 from data_lake.files import LakePath
 from data_lake.sources.instructions import fault
 from data_lake.tables import dataset_root, read_meta
@@ -24,8 +25,9 @@ SHOWN = 20
 def relabel(lake: LakePath, dataset: str, labels: Sequence[Label], *, who: str) -> Edited:
     """All rows of the named episodes say their new instruction; their content hashes are those of such recordings.
 
-    Raises UserError LAKE-002 without such a data set, LAKE-181 for episodes that are not there or get two labels and
-    for what is no instruction, LAKE-186 when an episode is not what was ingested.
+    Raises UserError LAKE-002 without such a data set, LAKE-181 for an episode that gets two labels and for what is
+    no instruction, LAKE-207 and LAKE-208 for episodes that are not there, LAKE-186 when one is not what was
+    ingested.
     """
     root = dataset_root(lake, dataset)
 
@@ -38,9 +40,7 @@ def relabel(lake: LakePath, dataset: str, labels: Sequence[Label], *, who: str) 
             return Edited(dataset=dataset, version=version.manifest.version, is_new=False, told=told)
         contents = Contents(version)
         hashes = {number: contents.relabelled(version.episodes[number], text) for number, text in changed.items()}
-        tasks = dict(version.tasks)
-        for text in changed.values():
-            tasks.setdefault(text, len(tasks))
+        tasks = _tasks(version, changed)
         writer.put_instead("frames", _frames(version, writer, {number: tasks[changed[number]] for number in changed}))
         manifest = writer.commit(
             _meta(version, changed, hashes, tasks),
@@ -70,6 +70,19 @@ def _wanted(version: DatasetVersion, labels: Sequence[Label]) -> dict[int, str]:
                     next_step="name each episode once",
                 )
     return wanted
+
+
+def _tasks(version: DatasetVersion, changed: Mapping[int, str]) -> dict[str, int]:
+    """Those of the version, and the new ones: each takes the number of a text that nobody says any more, or a further
+    one. Numbers stay positions, as LeRobot reads them."""
+    said = {text for row in version.episodes if row["episode_index"] not in changed for text in row["tasks"]}
+    said.update(changed.values())
+    numbers = {number: text for text, number in version.tasks.items()}
+    free = iter([number for number, text in sorted(numbers.items()) if text not in said])
+    for text in dict.fromkeys(changed.values()):
+        if text not in version.tasks:
+            numbers[next(free, len(numbers))] = text
+    return {text: number for number, text in sorted(numbers.items())}
 
 
 def _says_else(episode: Mapping[str, Any], text: str) -> bool:

@@ -19,6 +19,7 @@ OURS = {
     "source_episode",
     "content_hash",
     lake_meta.AS_IT_CAME,
+    lake_meta.RECORDING,
     "extra",
     "meaning",
 }  # columns of the lake alone
@@ -59,12 +60,21 @@ def info_of(version: DatasetVersion) -> dict[str, Any]:
     return info | {"vlaloop": dict(version.info["vlaloop"]) | meaning}
 
 
+def tasks_of(version: DatasetVersion, *, by_position: bool) -> dict[str, int]:
+    """Text to index, without texts that no episode has any more. by_position: readers take the index for a place in
+    the table, so that only those behind the last can be left out."""
+    said = {text for episode in version.episodes for text in episode["tasks"]}
+    last = max(version.tasks[text] for text in said)
+    return {text: n for text, n in version.tasks.items() if text in said or (by_position and n < last)}
+
+
 def v3_files(
     version: DatasetVersion, stats: VersionStats, places: Sequence[Mapping[str, int]] | None = None
 ) -> dict[str, bytes]:
     """The files below meta/ of a v3.0 folder, by their path. places: per episode the columns that say in which data
     file its rows are; without, the meta/ of LeRobot's native Lance layout."""
-    info = info_of(version) | ({"storage_format": "lance"} if places is None else {})
+    tasks = tasks_of(version, by_position=True)
+    info = info_of(version) | {"total_tasks": len(tasks)} | ({"storage_format": "lance"} if places is None else {})
     placed = [
         episode | dict(place)
         for episode, place in zip(version.episodes, places or [{}] * len(version.episodes), strict=True)
@@ -72,7 +82,7 @@ def v3_files(
     return {
         lake_meta.INFO: json.dumps(info, indent=4).encode(),
         lake_meta.STATS: json.dumps(stats.whole, indent=4).encode(),
-        lake_meta.TASKS: lake_meta.parquet_bytes(lake_meta.tasks_table(version.tasks)),
+        lake_meta.TASKS: lake_meta.parquet_bytes(lake_meta.tasks_table(tasks)),
         lake_meta.EPISODES: lake_meta.parquet_bytes(_table(placed, stats)),
     }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from data_lake.exports.meta import info_of
+from data_lake.exports.meta import info_of, tasks_of
 from data_lake.exports.stats import VersionStats
 from data_lake.exports.v30 import rows_of
 from data_lake.exports.videos import Part, split, stored_videos
@@ -49,9 +49,11 @@ def _numbers(episode: Mapping[str, Any]) -> dict[str, int]:
 
 def _write_meta(version: DatasetVersion, stats: VersionStats, meta: Path) -> None:
     meta.mkdir(parents=True)
+    tasks = tasks_of(version, by_position=False)
     v3_only = ("data_files_size_in_mb", "video_files_size_in_mb")
     info = {name: value for name, value in info_of(version).items() if name not in v3_only} | {
         "codebase_version": "v2.1",
+        "total_tasks": len(tasks),
         "chunks_size": EPISODES_PER_CHUNK,
         "total_chunks": (len(version.episodes) - 1) // EPISODES_PER_CHUNK + 1,
         "total_videos": len(version.episodes) * len(version.cameras),
@@ -60,7 +62,7 @@ def _write_meta(version: DatasetVersion, stats: VersionStats, meta: Path) -> Non
     }
     (meta / "info.json").write_text(json.dumps(info, indent=4))
     (meta / "stats.json").write_text(json.dumps(stats.whole, indent=4))  # v2.0's, which GR00T goes on reading
-    _write_lines(meta / "tasks.jsonl", ({"task_index": n, "task": text} for text, n in version.tasks.items()))
+    _write_lines(meta / "tasks.jsonl", ({"task_index": n, "task": text} for text, n in tasks.items()))
     listed = ({name: episode[name] for name in ("episode_index", "tasks", "length")} | json.loads(episode["extra"])
               for episode in version.episodes)  # fmt: skip
     _write_lines(meta / "episodes.jsonl", listed)

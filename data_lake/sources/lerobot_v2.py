@@ -13,7 +13,7 @@ from data_lake.findings import Finding, finding
 from data_lake.sources.episode import VideoSpan
 from data_lake.sources.files import ODD, read_meta_lines, unreadable_meta, well_formed
 from data_lake.sources.instructions import listed_tasks, tasks_of
-from data_lake.sources.listing import Listed, Listing, cameras_of, fill
+from data_lake.sources.listing import Listed, Listing, cameras_of, fill, why_left_out
 from errors import UserError
 
 LARGEST = 2**63 - 1  # that 64 bits can count
@@ -38,7 +38,7 @@ def list_v2(root: Path, info: Mapping[str, Any]) -> Listing:
     with well_formed(root / "meta/episodes.jsonl"):
         stated = stated_by_episode(root)
         listed = tuple(_listed(entry, places, cameras, stated) for entry in entries)
-    findings = [finding("LAKE-045", f"{key}", camera=key) for key in declared if key not in videos]
+    findings = [finding("LAKE-045", why_left_out(key), camera=key) for key in declared if key not in videos]
     findings += places.wrong_templates(entries, cameras)
     numbers = {entry["episode_index"] for entry in entries}
     findings += [

@@ -11,7 +11,7 @@ from data_lake.findings import Finding, finding
 from data_lake.sources.episode import VideoSpan
 from data_lake.sources.files import read_meta_parquet, unreadable_meta, well_formed
 from data_lake.sources.instructions import listed_tasks, tasks_of
-from data_lake.sources.listing import Listed, Listing, cameras_of, fill
+from data_lake.sources.listing import Listed, Listing, cameras_of, fill, why_left_out
 
 DATA_PATH = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 VIDEO_PATH = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
@@ -27,8 +27,9 @@ def list_v3(root: Path, info: Mapping[str, Any], *, has_videos: bool) -> Listing
         entries = _episode_entries(root, tuple(f"stats/{key}/" for key in pictures))
         declared = cameras_of(info["features"], "video")
         spans = {key: _spans(root, info, entries, key) for key in declared}
-        cameras = tuple(key for key in declared if spans[key] and has_videos)  # a file that is named must be there
-        findings = [finding("LAKE-045", key, camera=key) for key in declared if key not in cameras]
+        # a file that is named must be there
+        cameras = tuple(key for key in declared if spans[key] and has_videos and "/" not in key)
+        findings = [finding("LAKE-045", why_left_out(key), camera=key) for key in declared if key not in cameras]
         shared: dict[int, list[Finding]] = {}
         for key in cameras:
             for item in _overlaps(root, spans[key], key, float(info["fps"])):

@@ -70,6 +70,12 @@ def fill(template: str, values: Mapping[str, int | str]) -> str | None:
     return None if "{" in filled or ".." in filled.split("/") or filled.startswith("/") else filled
 
 
+def why_left_out(key: str) -> str:
+    """Of a camera that has no files, for people."""
+    odd = ", whose `/` makes folders within folders of it: name it without one, in meta/info.json and among the videos"
+    return key + odd * ("/" in key)
+
+
 def cameras_of(features: Mapping[str, Any], dtype: str) -> tuple[str, ...]:
     """Keys of the declared cameras of `dtype` (`video` or `image`)."""
     return tuple(key for key, feature in features.items() if feature.get("dtype") == dtype)

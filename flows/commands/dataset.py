@@ -14,6 +14,7 @@ from data_lake.overview import ColumnLine, Overview, overview
 from data_lake.tables import NAME, dataset_root, versions
 from data_lake.tally import ranges
 from data_lake.version import open_version
+from data_lake.words import counted
 from flows.commands import lake
 from flows.places import Places
 from flows.screen import DONE, Screen, seconds, size
@@ -35,7 +36,7 @@ class Asked:
     """What of a data set: one episode by the lake's number or the source's, or the page at `html`; else all."""
 
     episode: int | None = None
-    source_episode: int | None = None
+    source_episode: str | None = None
     html: Path | None = None
 
     @property
@@ -67,7 +68,7 @@ def _dataset(where: Places, named: str, asked: Asked, screen: Screen) -> int:
         from tasks.dataset_page import write_page
 
         written = write_page(version, asked.html)
-        shown = f"{written.num_shown:,} of {version.manifest.num_episodes:,} episodes"
+        shown = f"{written.num_shown:,} of {counted(version.manifest.num_episodes, 'episode')}"
         screen.line(f"{written.path} · {shown} · {written.num_bytes / 1e6:.1f} MB")
         result = asdict(written) | {"path": str(written.path)}
     elif asked.is_of_dataset:
@@ -90,12 +91,12 @@ def _dataset(where: Places, named: str, asked: Asked, screen: Screen) -> int:
 def _tell(about: Overview, screen: Screen) -> None:
     duration = seconds(about.num_frames / about.fps)
     screen.line(
-        f"{about.dataset}@{about.version} · {about.num_episodes:,} episodes · {about.num_frames:,} frames"
-        f" · {duration} at {about.fps:g} Hz"
+        f"{about.dataset}@{about.version} · {counted(about.num_episodes, 'episode')}"
+        f" · {counted(about.num_frames, 'frame')} · {duration} at {about.fps:g} Hz"
     )
     _pair(screen, "robot", f"{about.robot or 'not said'} · embodiment {about.embodiment or 'not said'}")
     for meaning in about.meanings:
-        whose = "" if len(about.meanings) == 1 else f"{meaning['num_episodes']:,} episodes: "
+        whose = "" if len(about.meanings) == 1 else f"{counted(meaning['num_episodes'], 'episode')}: "
         _pair(screen, "meaning", whose + meant(meaning))
     shortest, median, longest = about.lengths
     _pair(screen, "lengths", f"{shortest:,} rows the shortest · {median:,} the median · {longest:,} the longest")
@@ -135,15 +136,14 @@ def _versions(about: Overview, screen: Screen) -> None:
 
 
 def _tasks(about: Overview, screen: Screen) -> None:
-    """The commonest, and of those below them what no episode has or what is there under another spelling."""
+    """The commonest, and of those below them what is there under another spelling."""
     lines = []
     for each in about.tasks:
         notes = [f"like {each.same_as!r}"] if each.same_as else []
-        notes += ["no episode has it"] if not each.num_episodes else []
         lines.append((f"{each.num_episodes:,}", each.task or "(no instruction)", ", ".join(notes)))
     odd = [line for line in lines[SHOWN:] if line[2]]
     if odd:
-        _pair(screen, "look at", f"{len(odd)} rare tasks, the first {odd[0][1]!r}: {odd[0][2]}")
+        _pair(screen, "look at", f"{counted(len(odd), 'rare task')}, the first {odd[0][1]!r}: {odd[0][2]}")
     _table(screen, ("episodes", "task", ""), lines)
 
 
@@ -197,18 +197,9 @@ def _pair(screen: Screen, name: str, text: str) -> None:
 
 def _table(screen: Screen, titles: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     """The first lines, words to the left and numbers to the right; nothing where there are none."""
-    from rich.table import Table
-    from rich.text import Text
-
     if not lines:
         return
-    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for title in titles:
-        is_number = title in ("version", "episodes", "frames", "rows", "size", "dims")
-        drawn.add_column(title, justify="right" if is_number else "left", overflow="fold")
-    for line in lines[:SHOWN]:
-        drawn.add_row(*(Text(cell) for cell in line))
     screen.line()
-    screen.show(drawn)
+    screen.table(titles, lines[:SHOWN], right=("version", "episodes", "frames", "rows", "size", "dims"))
     if len(lines) > SHOWN:
         screen.line(f"… and {len(lines) - SHOWN:,} more (--json has all)")

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from data_lake.words import counted
 from errors import UserError
 from flows.places import Places
 from flows.screen import DONE, Screen
@@ -14,11 +15,14 @@ if TYPE_CHECKING:
     from data_lake.edits.edit import Edited
 
 
+SHOWN = 12
+
+
 def relabel(
     where: Places, dataset: str, episodes: Sequence[str], instruction: str, labels: Path | None, screen: Screen
 ) -> int:
     """Another instruction for the named episodes, or for those that a file names."""
-    from data_lake.edits.asked import read_labels
+    from data_lake.edits.labels import read_labels
     from data_lake.edits.relabel import relabel as edit
 
     if bool(episodes and instruction) == bool(labels) or bool(episodes) != bool(instruction):
@@ -27,7 +31,12 @@ def relabel(
         )
     wanted = read_labels(labels) if labels else [(episode, instruction) for episode in episodes]
     done = edit(where.lake, dataset, wanted, who=getpass.getuser())
-    _say(screen, done, f"{done.told['num_episodes']} episodes relabelled, videos untouched", "they say so already")
+    _say(
+        screen,
+        done,
+        f"{counted(done.told['num_episodes'], 'episode')} relabelled, videos untouched",
+        "they say so already",
+    )
     screen.line(f"  train on it: ./vlaloop run RECIPE --set ingest.source=lake:{dataset}@{done.version}")
     return _answer(screen, "relabel", done)
 
@@ -38,9 +47,15 @@ def merge(where: Places, datasets: Sequence[str], into: str, screen: Screen) -> 
 
     screen.line(f"merging {', '.join(datasets)} into {into}: rows and videos are compared and copied")
     done = edit(where.lake, datasets, into, who=getpass.getuser())
-    _say(screen, done, f"{done.told['num_episodes']} episodes added", "nothing is new")
+    _say(screen, done, f"{counted(done.told['num_episodes'], 'episode')} added", "nothing is new")
     if done.told["repeated"]:
-        screen.line(f"  {done.told['repeated']} recordings that were there already were not taken twice")
+        screen.line(f"  not taken twice: {counted(done.told['repeated'], 'recording')} there already")
+    for each in done.told.get("reworded", [])[:SHOWN]:
+        screen.line(
+            f"  {each['from']} episode {each['episode_index']} is {into} episode {each['kept']} under other words"
+        )
+    if reworded := len(done.told.get("reworded", [])):
+        screen.line(f"  {counted(reworded, 'recording')} kept the words that {into} has; relabel gives them others")
     return _answer(screen, "merge", done)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from data_lake.objects import is_object_uri
+from data_lake.words import counted
 from errors import UserError
 from flows.commands.run import Order, look_at_sources
 from flows.places import Places
@@ -57,7 +58,8 @@ def doctor(
     if found["version"] == "unknown" and not counts["in"]:
         screen.line(f"{found['format']} · nothing was checked: what is said above comes first")
     else:
-        screen.line(f"{found['format']} {found['version']} · {checked} · {len(found['findings'])} findings")
+        told = counted(len(found["findings"]), "finding")
+        screen.line(f"{found['format']} {found['version']} · {checked} · {told}")
     for text, number in sorted(found["tasks"].items(), key=lambda item: -item[1])[:SHOWN_TASKS]:
         screen.line(f"  {number:>6} × {text or '(no instruction)'}")
     if fix := gravest_fix(found["findings"]):
@@ -76,7 +78,7 @@ def _repair(source: Path, screen: Screen) -> list[dict[str, Any]]:
     for change in changes:
         screen.line(f"  repaired {change}")
     screen.line(
-        f"{len(changes)} repairs" + (" · the metadata before lie beside, meta.before-repair-*" if changes else "")
+        counted(len(changes), "repair") + (" · the metadata before lie beside, meta.before-repair-*" if changes else "")
     )
     return [asdict(change) for change in changes]
 

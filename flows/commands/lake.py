@@ -1,15 +1,16 @@
 """`ls`, `show` and `gc`: what is in the lake, what made it, and what nothing needs any more."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from data_lake.files import LakePath, name_below
-from data_lake.gc import find_garbage, remove
+from data_lake.gc import Garbage, find_garbage, remove
 from data_lake.mirror import mirror_of
 from data_lake.refs import from_json
 from data_lake.store import builders, damaged, records
+from data_lake.words import counted
 from errors import UserError
 from flows.places import Places
 from flows.screen import DONE, FAILED, Screen, seconds, size
@@ -18,25 +19,23 @@ from tasks.lineage import lineage, recipe_of
 from tasks.promotion import alias_now, audit_log, replay
 
 Json = dict[str, Any]
+DATASETS = "datasets/"
 
 
 def ls(where: Places, stage: str | None, screen: Screen) -> int:
     """All refs of the lake (or of one stage), oldest first."""
-    from rich.table import Table
-
     if stage is not None and stage not in STAGES:
         raise UserError("CLI-003", f"no stage {stage!r}", next_step=f"known: {', '.join(STAGES)}")
     found = records(where.lake, stage)
-    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("slot", "recipe", "built", "took", "what"):
-        drawn.add_column(title, no_wrap=title != "what", overflow="fold")
+    rows = []
     for record in found:
         what = f"revoked: {record['revoked']['why']}" if "revoked" in record else _what(where.lake, record)
         provenance = record["provenance"]
         built = provenance["finished"][:16].replace("T", " ")
-        drawn.add_row(short(record), record["label"], built, seconds(provenance["seconds"]), what)
+        rows.append((short(record), record["label"], built, seconds(provenance["seconds"]), what))
     if found:
-        screen.show(drawn)
+        titles = ("slot", "recipe", "built", "took", "what")
+        screen.table(titles, rows, whole=titles[:-1])
     else:
         screen.line(f"nothing is built in {where.lake} yet; ./vlaloop run tiny")
     for slot, holder in builders(where.lake).items():
@@ -57,7 +56,7 @@ def show(where: Places, name: str, screen: Screen) -> int:
         f" by run {provenance['run_id']}"
     )
     num_bytes = sum(file["size"] for file in record["files"].values())
-    screen.line(f"  {len(record['files'])} files · {size(num_bytes)} · {where.lake / record['ref']['uri']}")
+    screen.line(f"  {counted(len(record['files']), 'file')} · {size(num_bytes)} · {where.lake / record['ref']['uri']}")
     for line in wrong:
         screen.line(f"  damaged: {line}")
     screen.line("made of")
@@ -81,14 +80,28 @@ def gc(where: Places, grace_s: float, dry_run: bool, screen: Screen) -> int:
     """Remove what no record, live lease or unfinished run reaches, once it is older than `grace_s`."""
     mirror = None if isinstance(where.lake, Path) else mirror_of(where.lake, where.home)
     garbage = find_garbage(where.lake, grace_s=grace_s, mirror=mirror)
-    for each in garbage:
-        screen.line(f"  {name_below(where.lake, each.path)} · {size(each.num_bytes)} · {each.why}")
+    for line in _gathered(where.lake, garbage):
+        screen.line(f"  {line}")
     freed = sum(each.num_bytes for each in garbage) if dry_run else remove(garbage)
     would = "would free" if dry_run else "freed"
-    screen.line(f"{len(garbage)} to remove, {would} {size(freed)}" if garbage else "nothing to remove")
+    screen.line(
+        f"{len(garbage)} to remove, {would} {size(freed)} (--json names each)" if garbage else "nothing to remove"
+    )
     removed = [{"path": str(each.path), "why": each.why, "bytes": each.num_bytes} for each in garbage]
     screen.answer({"command": "gc", "ok": True, "result": {"removed": removed, "bytes": freed, "dry_run": dry_run}})
     return DONE
+
+
+def _gathered(lake: LakePath, garbage: Sequence[Garbage]) -> Iterator[str]:
+    """A line each, of files of tables one for all of a data set that have the same reason."""
+    together: dict[tuple[str, str], list[Garbage]] = {}
+    for each in garbage:
+        name = name_below(lake, each.path)
+        inside = "/".join(name.split("/")[:2]) if name.startswith(DATASETS) else name
+        together.setdefault((inside, each.why), []).append(each)
+    for (name, why), found in together.items():
+        files = f" · {counted(len(found), 'file')}" if name.startswith(DATASETS) else ""
+        yield f"{name}{files} · {size(sum(each.num_bytes for each in found))} · {why}"
 
 
 def find_refs(lake: LakePath, name: str) -> list[Json]:

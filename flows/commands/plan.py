@@ -5,6 +5,7 @@ from typing import Any
 
 from data_lake.lease import Holder
 from data_lake.store import builders, records
+from data_lake.words import counted
 from flows.commands.run import Order, look_at_sources
 from flows.outcome import result, slot_name
 from flows.plan import PlannedStage
@@ -15,27 +16,24 @@ from flows.screen import DONE, Screen, seconds, size
 
 def plan(order: Order, screen: Screen) -> int:
     """Print stage, slot, state and reason of every stage."""
-    from rich.table import Table
-
     recipe = order.load()
     planned = order.plan(recipe, look_at_sources(recipe, order.where))
     outcome, building = order.outcome(planned), builders(order.where.lake)
-    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("stage", "slot", "state"):
-        drawn.add_column(title, no_wrap=True)
-    drawn.add_column("why", overflow="fold")
+    rows = []
     took = {each.stage.title: _last_time(each, order, recipe.name) for each in planned}
     for each in planned:
         slot = each.slot.name if each.slot else "…"
         builder = building.get(slot_name(each) or "")
-        drawn.add_row(each.stage.title, slot, each.state, _why(each, took[each.stage.title], builder))
-    screen.show(drawn)
+        rows.append((each.stage.title, slot, each.state, _why(each, took[each.stage.title], builder)))
+    screen.table(("stage", "slot", "state", "why"), rows, whole=("stage", "slot", "state"))
     missing = [took[each.stage.title] for each in planned if not each.record]
     screen.line()
     if not missing:
         screen.line("everything is done")
     elif all(each is not None for each in missing):
-        screen.line(f"{len(missing)} stages to build · about {seconds(sum(each or 0.0 for each in missing))} here")
+        screen.line(
+            f"{counted(len(missing), 'stage')} to build · about {seconds(sum(each or 0.0 for each in missing))} here"
+        )
     memory = _memory(order, recipe) if any(each.stage.name == "train" and not each.record for each in planned) else None
     if memory:
         screen.line(_memory_line(memory))

@@ -3,6 +3,7 @@
 import shlex
 from pathlib import Path
 
+from data_lake.words import counted
 from flows.commands.episodes import show_findings
 from flows.places import Places
 from flows.screen import DONE, Screen
@@ -30,8 +31,9 @@ def publish(where: Places, dataset: str, folder: Path, form: str, screen: Screen
     version = open_version(where.lake, dataset)
     findings = [item.as_json() for item in fold(publish_folder(version, folder, form))]
     show_findings(findings, screen.line)
+    held = version.manifest
     screen.line(
-        f"{version.name} as {form}: {version.manifest.num_episodes} episodes, {version.manifest.num_frames:,} frames"
+        f"{version.name} as {form}: {counted(held.num_episodes, 'episode')}, {counted(held.num_frames, 'frame')}"
         f" in {shlex.quote(str(folder))}"
     )
     result = {

@@ -4,6 +4,7 @@ import getpass
 from collections import Counter
 from typing import Any
 
+from data_lake.words import counted
 from errors import UserError
 from flows.places import Places
 from flows.screen import DONE, FAILED, Screen
@@ -45,22 +46,18 @@ def view(where: Places, dataset: str, name: str, choice: tuple[str, str, str], s
 
 def views(where: Places, dataset: str, screen: Screen) -> int:
     """The newest revision of every saved view of a data set, and what it kept when it was saved."""
-    from rich.table import Table
-
     from data_lake.saved_views import saved_views
     from data_lake.version import open_version
 
     version = open_version(where.lake, dataset)
     found, wrong = saved_views(version.root)
-    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("view", "kept", "saved", "by"):
-        drawn.add_column(title, no_wrap=True)
-    drawn.add_column("choice", overflow="fold")
+    rows = []
     for each in found:
         kept = f"{each.num_episodes} at version {each.version}"
-        drawn.add_row(each.title, kept, each.at[:16].replace("T", " "), each.who, _told(each.as_json()["choice"]))
+        rows.append((each.title, kept, each.at[:16].replace("T", " "), each.who, _told(each.as_json()["choice"])))
     if found:
-        screen.show(drawn)
+        titles = ("view", "kept", "saved", "by", "choice")
+        screen.table(titles, rows, whole=titles[:-1])
     elif not wrong:
         screen.line(f"{version.root.name} has no saved views; ./vlaloop view {version.root.name} NAME --where …")
     for error in wrong:
@@ -71,21 +68,16 @@ def views(where: Places, dataset: str, screen: Screen) -> int:
 
 def _show(title: str, choice: Any, episodes: Any, kept: Any, screen: Screen) -> None:
     """Kept and left out by instruction, the most frequent first, and in all."""
-    from rich.table import Table
-
     inside, everything = (Counter(row["instruction"] for row in rows) for rows in (kept, episodes))
-    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    drawn.add_column("instruction", overflow="fold")
-    for heading in ("kept", "left out"):
-        drawn.add_column(heading, justify="right")
-    for text, count in everything.most_common(SHOWN_INSTRUCTIONS):
-        drawn.add_row(text, str(inside[text]), str(count - inside[text]))
-    screen.show(drawn)
+    shown = everything.most_common(SHOWN_INSTRUCTIONS)
+    rows = [(text, str(inside[text]), str(count - inside[text])) for text, count in shown]
+    screen.table(("instruction", "kept", "left out"), rows, right=("kept", "left out"))
     if (more := len(everything) - SHOWN_INSTRUCTIONS) > 0:
-        screen.line(f"… and {more} more instructions")
+        screen.line(f"… and {counted(more, 'more instruction')}")
     frames = sum(row["length"] for row in kept)
     screen.line(
-        f"  {len(kept)} of {len(episodes)} episodes of {title} · {frames:,} of {_all(episodes)['frames']:,} frames"
+        f"  {len(kept):,} of {counted(len(episodes), 'episode')} of {title}"
+        f" · {frames:,} of {counted(_all(episodes)['frames'], 'frame')}"
     )
     screen.line(f"  {_told({'where': choice.where, 'episodes': choice.episodes, 'exclude': choice.exclude})}")
 

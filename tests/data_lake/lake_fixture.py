@@ -157,6 +157,7 @@ def write_view(
                 "instruction": episode.instruction,
                 "views": views,
                 "content_hash": f"{number:064x}",
+                "recording": f"{number:064x}",
             }
         )
         start += episode.length

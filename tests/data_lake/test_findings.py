@@ -34,6 +34,8 @@ def test_many_of_a_kind_become_one_that_names_the_first() -> None:
     assert len(folded) == 1
     assert folded[0].episode == 0 and folded[0].file == "0.parquet"
     assert folded[0].message.endswith("(and in 299 more episodes)")
+    assert folded[0].as_json()["episodes"] == list(range(300)), "people are told the first, machines all"
+    assert fold(many[:2])[0].message.endswith("(and in 1 more episode)") and fold(many[:1]) == many[:1]
 
 
 def test_cameras_and_statements_about_the_source_stay_apart() -> None:

@@ -17,7 +17,7 @@ MEANING = dict.fromkeys(
     ("colour_order", "image_orientation", "action_mode", "fps", "render_every", "instruction_source", "grippers")
 )
 BAD = Seen(
-    verdict=Verdict(part=0, source_episode=4, file="a", content_hash="", digests={}, findings=()),
+    verdict=Verdict(part=0, source_episode=4, file="a", content_hash="", recording="", digests={}, findings=()),
     findings=(finding("LAKE-009", episode=4), finding("LAKE-009", episode=5)),
     examined=None,
 )

@@ -13,7 +13,15 @@ from tests.data_lake.recordings import write_v2
 
 
 def verdict(part: int, content_hash: str = "a") -> Verdict:
-    return Verdict(part=part, source_episode=part, file=None, content_hash=content_hash, digests={}, findings=())
+    return Verdict(
+        part=part,
+        source_episode=part,
+        file=None,
+        content_hash=content_hash,
+        recording=content_hash,
+        digests={},
+        findings=(),
+    )
 
 
 @pytest.fixture

@@ -6,6 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from data_lake.edits.compact import compact
+from data_lake.edits.merge import merge
+from data_lake.edits.relabel import relabel
 from data_lake.overview import Mark, Overview, TaskLine, counts_of, marks_of, overview
 from data_lake.specs import ReadSpec
 from data_lake.version import DatasetVersion, open_version
@@ -44,11 +47,27 @@ def test_tasks_by_how_often_they_are_practised(told: Overview) -> None:
     assert told.tasks == (first, TaskLine(task=TASKS[1], task_index=1, num_episodes=1, same_as=None))
 
 
-def test_a_task_without_an_episode_and_one_spelled_twice(version: DatasetVersion) -> None:
+def test_a_task_without_an_episode_is_not_told_and_one_spelled_twice_is(version: DatasetVersion) -> None:
     listed = {**version.tasks, "Push  the CUBE.": 2, "fold": 3}
-    lines = {line.task: line for line in overview(replace(version, tasks=listed)).tasks}
-    assert lines["Push  the CUBE."].same_as == TASKS[0] and lines["fold"].same_as is None
-    assert [lines[task].num_episodes for task in ("Push  the CUBE.", "fold")] == [0, 0]
+    rows = [dict(row) for row in version.episodes]
+    rows[1] |= {"tasks": ["Push  the CUBE."]}
+    found = overview(replace(version, tasks=listed, episode_rows=pa.Table.from_pylist(rows))).tasks
+    assert {line.task: line.same_as for line in found} == {TASKS[0]: None, "Push  the CUBE.": TASKS[0]}
+
+
+def test_edits_are_told_with_who_made_them(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    for name in ("a", "b"):
+        ingest(write_v2(tmp_path / name, (8,) if name == "a" else (8, 12)), lake / "datasets/cart")
+    relabel(lake, "cart", [("0", "wait"), ("1", "go on")], who="ada")
+    merge(lake, ["cart@3"], "both", who="eve")
+    compact(lake, "cart", who="ada")
+    notes = [line.notes for line in overview(open_version(lake, "cart")).versions]
+    assert notes[1] == ("2 episodes relabelled as 'go on', wait", "by ada")
+    assert notes[0][0].startswith("compacted: frames 2 -> 1 files") and notes[0][1] == "by ada"
+    assert [line.notes for line in overview(open_version(lake, "both")).versions] == [
+        ("the first", "merged from cart@3", "by eve")
+    ]
 
 
 def test_cameras_columns_and_tables(version: DatasetVersion, told: Overview) -> None:

@@ -16,6 +16,8 @@ from tests.data_lake.lake_fixture import RECORDED, request_for, write_view
     [
         ("PREP-001", {"sample_stride": 6}, {"render_every": 4}),
         ("PREP-003", {"inputs": {"views": ["top", "wrist"]}}, {}),
+        ("PREP-003", {"inputs": {"views": []}}, {}),
+        ("PREP-003", {"inputs": {"views": ["top", "top"]}}, {}),
         ("PREP-004", {"heldout_episodes": (99,)}, {}),
         ("PREP-004", {"heldout_episodes": tuple(range(10, 17))}, {}),
         ("PREP-005", {"layout": {"delta_mask": [True, False, False, False]}}, {"action_mode": "delta"}),

@@ -12,12 +12,12 @@ from tests.data_lake.test_checks import CARD
 
 def test_a_repetition_is_said_once_and_not_of_its_videos() -> None:
     tally = Tally()
-    assert tally.repeats(3, "a", {"front": "x"}) == []
-    found = tally.repeats(5, "a", {"front": "x"})
+    assert tally.repeats(3, "a", "h", {"front": "x"}) == []
+    found = tally.repeats(5, "a", "h", {"front": "x"})
     assert [(item.code, item.episode, item.message.split(": ")[1]) for item in found] == [
         ("LAKE-147", 5, "of episode 3")
     ]
-    assert [item.code for item in tally.repeats(6, "b", {"front": "x"})] == ["LAKE-033"]
+    assert [item.code for item in tally.repeats(6, "b", "h", {"front": "x"})] == ["LAKE-033"]
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_episodes_in_two_splits(splits: dict[str, range], expected: list[tuple[s
 @pytest.mark.parametrize(("first", "second"), [(0, 2), (2, 0)])
 def test_the_same_content_in_two_splits(first: int, second: int) -> None:
     tally = Tally(Sums(lengths={0: 5, 1: 5, 2: 5}))
-    tally.repeats(first, "a", {})
-    tally.repeats(second, "a", {})
+    tally.repeats(first, "a", "h", {})
+    tally.repeats(second, "a", "h", {})
     found = tally.findings(replace(CARD, splits={"train": range(2), "test": range(2, 3)}))
     assert [(item.code, item.episode) for item in found] == [("LAKE-149", 2)]
     assert "train has the same content as episode 0" in found[0].message

@@ -106,6 +106,6 @@ def test_it_is_saved_whole(tmp_path: Path) -> None:
 def test_nothing_at_all_and_weights_that_are_none() -> None:
     assert packed([([], 1.0)]).num_rows == pack_samples(np.array([]), np.array([]), capacity=5, tokens=TOKENS).num_rows
     one = np.ones(1, np.int64)
-    for weight in (0.0, -1.0, float("inf"), float("nan")):
+    for weight in (0.0, -1.0, float("inf"), float("nan"), 1e18, 1e307):
         with pytest.raises(UserError, match="PACK-010"):
             weigh(one, one, one - 1, [weight])

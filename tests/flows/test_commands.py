@@ -4,6 +4,7 @@ import dataclasses
 import json
 import shutil
 import uuid
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,22 @@ def test_gc_says_and_then_does(finished: Path, tmp_path: Path, capsys: Captured)
     assert (tmp_path / "lake" / "train" / "abc").exists()
     assert main(arguments) == 0
     assert not (tmp_path / "lake" / "train" / "abc").exists()
+
+
+def test_gc_tells_a_line_for_each_data_set(tmp_path: Path, capsys: Captured) -> None:
+    """What Lance left there by its own names is for machines."""
+    for root in (tmp_path / "lake/datasets/cart", tmp_path / "lake/datasets/arm"):
+        ingest(write_v2(tmp_path / root.name), root)
+        for number in range(9):
+            (root / f"frames.lance/data/{number:032x}.lance").write_bytes(b"left by a crash")
+    arguments = ["gc", "--grace-s", "0", "--dry-run", "--lake", str(tmp_path / "lake")]
+    assert main(arguments) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert main([*arguments, "--json"]) == 0
+    removed = [Path(each["path"]) for each in json.loads(capsys.readouterr().out)["result"]["removed"]]
+    inside = Counter(path.relative_to(tmp_path / "lake").parts[1] for path in removed)
+    assert inside["cart"] >= 9 and last.startswith(f"{len(removed)} to remove")
+    assert len(lines) == len(inside) and f"datasets/cart · {inside['cart']} files" in "\n".join(lines)
 
 
 def test_parameters_of_a_deployment_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

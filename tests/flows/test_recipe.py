@@ -127,6 +127,8 @@ def test_a_mixture_is_part_of_the_recipe_and_its_names_are_labels() -> None:
         resolve(changed(mixed, {"mixture.others.0.name": "tiny"}))
     with pytest.raises(UserError, match="RECIPE-003"):
         changed(mixed, {"mixture.others.0.weight": -1})
+    with pytest.raises(UserError, match="(?s)RECIPE-003.*1e.18 is not a number from 0 to 1,000,000"):
+        changed(mixed, {"mixture.others.0.weight": 1e18})
 
 
 if __name__ == "__main__":
@@ -192,3 +194,9 @@ def test_a_setting_that_no_source_is_read_with(setting: str, code: str) -> None:
     with pytest.raises(UserError) as refused:
         read_spec([setting])
     assert refused.value.code == code
+
+
+@pytest.mark.parametrize(("views", "words"), [((), "at least one view"), (("front", "front"), "no view twice")])
+def test_a_policy_is_shown_each_view_once(views: tuple[str, ...], words: str) -> None:
+    with pytest.raises(UserError, match=f"RECIPE-003: policy.inputs.views: {words}"):
+        changed(load("tiny"), {"policy.inputs.views": list(views)})

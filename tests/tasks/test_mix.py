@@ -62,7 +62,7 @@ def lake(tmp_path: Path) -> tuple[SmallLake, tuple[PreprocessedRef, Preprocessed
     card["tokenizer"]["words"] = ["shut" if word == "open" else word for word in card["tokenizer"]["words"]]
     card["instructions"] = ["shut the drawer", "press"]
     for each in (folder / "p", other):
-        (each / FILE).write_text(json.dumps({"training": {}, "held_out": {}}))
+        (each / FILE).write_text(json.dumps({"trains_on": {}, "holds_out": {}}))
     for each, named in ((folder / "p", json.loads((folder / "p" / "card.json").read_text())), (other, card)):
         (each / "card.json").write_text(json.dumps(named | {"cameras": {}, "declared": named["meaning"]}))
     other.rename(folder / "q")
@@ -111,10 +111,10 @@ def test_what_another_component_holds_out_is_not_trained_on(
     lake: tuple[SmallLake, tuple[PreprocessedRef, PreprocessedRef]],
 ) -> None:
     small, refs = lake
-    for ref, split in zip(refs, ("training", "held_out"), strict=True):
-        noted = {"training": {}, "held_out": {}} | {split: {"c0ffee": 3}}
+    for ref, split in zip(refs, ("trains_on", "holds_out"), strict=True):
+        noted = {"trains_on": {}, "holds_out": {}} | {split: {"c0ffee": 3}}
         (small.runtime.path(ref.uri) / FILE).write_text(json.dumps(noted))
-    with pytest.raises(UserError, match="PACK-011.*a trains on 1 recordings that b holds out"):
+    with pytest.raises(UserError, match="PACK-011.*a trains on 1 recording that b holds out"):
         built(small, refs, (1.0, 1.0))
 
 

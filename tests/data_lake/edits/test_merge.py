@@ -100,10 +100,20 @@ def test_videos_of_one_content_are_stored_once(lake: Path) -> None:
     assert len(videos) == len(set(videos)) == 7
 
 
-def test_a_relabelled_recording_is_another_one(lake: Path, tmp_path: Path) -> None:
-    relabel(lake, "right", [("0", "wait")], who="ada")
-    assert together(lake, "left", "right").told["num_episodes"] == 8
-    assert ingest(tmp_path / "again", dataset_root(lake, "both")).num_new == 0
+def test_a_relabelled_recording_is_the_same_one(lake: Path, tmp_path: Path) -> None:
+    """What is there keeps its words, and what was left out for it is told by number."""
+    relabel(lake, "right", [("0,3", "wait")], who="ada")
+    made = together(lake, "left", "right")
+    assert (made.told["num_episodes"], made.told["repeated"]) == (7, 2)
+    assert made.told["reworded"] == [{"from": "right@3", "episode_index": 0, "kept": 0}]
+    kept = open_version(lake, "both").episodes
+    assert [kept[0]["instruction"], kept[4]["instruction"]] == [
+        open_version(lake, "left").episodes[0]["instruction"],
+        "wait",
+    ]
+    again = together(lake, "right", into="both")
+    assert (again.is_new, again.told["repeated"], len(again.told["reworded"])) == (False, 6, 1)
+    assert ingest(tmp_path / "kitchen", dataset_root(lake, "both")).num_new == 0
 
 
 def test_cosmetics_are_no_difference(lake: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from data_lake.edits.relabel import relabel
 from data_lake.exports import publish_folder
 from data_lake.files import tree
 from data_lake.head import look_at_head
+from data_lake.sources.lerobot import LeRobotFolder
 from data_lake.tables import open_table, read_manifest, versions
 from data_lake.version import open_version
 from errors import Transient, UserError
@@ -62,7 +63,9 @@ def test_it_is_as_if_the_source_had_said_so(lake: Path, tmp_path: Path) -> None:
     for each in (found, wanted):
         numbers = each["frames"].pop("task_index")
         each["said"] = [each["tasks"]["task"][number] for number in numbers]
-    assert found["tasks"]["task"] == [*TASKS, NEW], "the text that nobody says any more keeps its number"
+    assert found["tasks"] == {"task_index": [0, 1], "task": [TASKS[0], NEW]}, (
+        "in the place of what nobody says any more"
+    )
     assert [found[name] for name in ("frames", "said", "stats")] == [
         wanted[name] for name in ("frames", "said", "stats")
     ]
@@ -126,6 +129,28 @@ def test_two_that_become_the_same_stay_two(lake: Path, tmp_path: Path) -> None:
     assert {each["code"] for each in doctor("cart", lake=lake)["findings"]} == {"LAKE-147"}
 
 
+@pytest.mark.parametrize("older", [False, True])
+def test_doctor_knows_a_recording_under_other_words(
+    lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, older: bool
+) -> None:
+    """In the data set, beside it, and in a source that has it twice."""
+    if older:
+        monkeypatch.setattr("data_lake.examine.recording_digest", lambda *_: "")
+    root = lake / "datasets/coat"
+    for folder in (write_v2(tmp_path / "coat", LENGTHS), saying(write_v2(tmp_path / "said", LENGTHS), 1, NEW)):
+        ingest(folder, root)
+    found = {each["code"]: each for each in doctor("coat", lake=lake)["findings"]}
+    assert (found["LAKE-147"]["episode"], found["LAKE-147"]["message"].partition(": ")[2]) == (
+        3,
+        "of episode 1, under other words",
+    )
+    assert found["LAKE-148"]["message"].endswith("episode 0 of cart (and in 3 more episodes)")
+    if not older:
+        publish_folder(open_version(lake, "coat"), tmp_path / "out", "v2.1")
+        (again,) = [each for each in doctor(str(tmp_path / "out"))["findings"] if each["code"] == "LAKE-147"]
+        assert (again["episode"], again["message"].partition(": ")[2]) == (3, "of episode 1, under other words")
+
+
 def test_episodes_that_share_a_video(tmp_path: Path) -> None:
     """v3.0: one mp4 of all episodes."""
     lake, v2 = tmp_path / "lake", write_v2(tmp_path / "v2", LENGTHS)
@@ -143,6 +168,24 @@ def test_it_can_be_published(lake: Path, tmp_path: Path) -> None:
     assert "came_as" not in open_version(tmp_path / "other", "cart").episodes[0]
 
 
+def test_what_nobody_says_is_not_published(lake: Path, tmp_path: Path) -> None:
+    """Where readers take the index for a place in the table (v3.0), as far as it stands behind what is said."""
+    again(lake, ("0-2", TASKS[0]))
+    version = open_version(lake, "cart")
+    assert version.tasks == {TASKS[0]: 0, TASKS[1]: 1}, "numbers of the lake stay as they are"
+    for form in ("v2.1", "v3.0"):
+        publish_folder(version, tmp_path / form, form)
+        card = LeRobotFolder(tmp_path / form).card
+        assert [item.code for item in card.findings if item.code == "LAKE-145"] == []
+        assert json.loads((tmp_path / form / "meta/info.json").read_text())["total_tasks"] == 1
+    assert len((tmp_path / "v2.1/meta/tasks.jsonl").read_text().splitlines()) == 1
+    again(lake, ("0-2", TASKS[1]))
+    publish_folder(open_version(lake, "cart"), tmp_path / "last", "v3.0")
+    listed = pq.read_table(tmp_path / "last/meta/tasks.parquet")["task"].to_pylist()
+    rows = pq.read_table(tmp_path / "last/data/chunk-000/file-000.parquet")["task_index"].to_pylist()
+    assert {listed[number] for number in rows} == {TASKS[1]}
+
+
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
@@ -150,6 +193,7 @@ def test_it_can_be_published(lake: Path, tmp_path: Path) -> None:
         ([("0", NEW), ("x", NEW)], "not an episode"),
         ([("0", " ")], "not an instruction"),
         ([("0", "a\0b")], "not an instruction"),
+        ([("0", "a\ud83d")], "not an instruction"),
         ([("0", "x" * 4097)], "not an instruction"),
         ([("0-1", NEW), ("1", "wait")], "two instructions for episode 1"),
     ],
@@ -158,7 +202,8 @@ def test_bad_labels_change_nothing(lake: Path, labels: list[Any], words: str) ->
     files = list(tree(lake))
     with pytest.raises(UserError, match=words) as refused:
         again(lake, *labels)
-    assert refused.value.code == "LAKE-181" and list(tree(lake)) == files
+    code = {"no episode 7": "LAKE-208", "not an episode": "LAKE-207"}.get(words, "LAKE-181")
+    assert refused.value.code == code and list(tree(lake)) == files
 
 
 def test_what_is_not_as_it_was_ingested_is_not_relabelled(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:

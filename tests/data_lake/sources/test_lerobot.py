@@ -1,6 +1,7 @@
 """LeRobot folders of three versions, the GR00T dialect, and versions that disagree with their layout."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -87,6 +88,23 @@ def test_a_declared_camera_without_files(v2: Path, v3: Path) -> None:
         (path / "meta/info.json").write_text(json.dumps(info))
         found = [item for item in LeRobotFolder(path).card.findings if item.code == "LAKE-045"]
         assert [item.camera for item in found] == ["observation.images.ghost"]
+        assert list(by_number(path)[0].views) == [CAMERA]
+
+
+def test_a_camera_whose_name_would_be_folders_is_left_out_with_the_reason(v2: Path, v3: Path) -> None:
+    """`/` in a key, with and without its files."""
+    for path, chunk in ((v2, "chunk-000/{}"), (v3, "{}/chunk-000")):
+        info = json.loads((path / "meta/info.json").read_text())
+        info["features"]["observation/front"] = info["features"][CAMERA]
+        (path / "meta/info.json").write_text(json.dumps(info))
+        shutil.copytree(path / "videos" / chunk.format(CAMERA), path / "videos" / chunk.format("observation/front"))
+        if path == v3:
+            table = pq.read_table(path / "meta/episodes/chunk-000/file-000.parquet")
+            for name in [name for name in table.column_names if name.startswith(f"videos/{CAMERA}/")]:
+                table = table.append_column(name.replace(CAMERA, "observation/front"), table[name])
+            pq.write_table(table, path / "meta/episodes/chunk-000/file-000.parquet")
+        (found,) = [item for item in LeRobotFolder(path).card.findings if item.code == "LAKE-045"]
+        assert found.camera == "observation/front" and "`/` makes folders" in found.message
         assert list(by_number(path)[0].views) == [CAMERA]
 
 

@@ -151,7 +151,9 @@ def test_splits_are_kept_apart_and_the_same_episode_in_two_is_seen(tmp_path: Pat
     assert [each.episode.extra["split"] for each in found] == ["train", "train", "train", "val"]
     assert found[0].content_hash == found[3].content_hash
     tally = Tally()
-    beside = [tally.repeats(each.episode.source_episode, each.content_hash, each.digests) for each in found]
+    beside = [
+        tally.repeats(each.episode.source_episode, each.recording, each.content_hash, each.digests) for each in found
+    ]
     assert beside[:3] == [[], [], []] and [item.code for item in beside[3]] == ["LAKE-147"]
 
 

@@ -109,7 +109,11 @@ RT1 = written.features(
     ("read", "field", "choices"),
     [
         ({}, "state", "one or several of observation/base_pose, as in"),
-        ({"state": ("observation/base_pose",)}, "action", "of action/world_vector, action/gripper, action/terminate, as in"),
+        (
+            {"state": ("observation/base_pose",)},
+            "action",
+            "of action/world_vector, action/gripper, action/terminate, as in",
+        ),
         (
             {"state": ("observation/base_pose",), "action": ("action/gripper",)},
             "instruction",

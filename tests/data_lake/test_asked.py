@@ -1,10 +1,14 @@
-"""Episodes by the lake's numbers or the source's, and files of labels: understood, or refused by the line."""
+"""Episodes by the lake's numbers or the source's: understood, or refused with the reason, at whatever size."""
 
+import time
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from data_lake.edits.asked import episodes_asked, read_labels
+from data_lake.asked import episodes_asked
+from data_lake.curation import Choice, choose
 from data_lake.version import DatasetVersion, open_version
 from errors import UserError
 from tests.data_lake.edits.test_merge import other_rows
@@ -58,40 +62,29 @@ def test_asked(version: DatasetVersion, asked: str, found: list[int]) -> None:
 def test_not_there(version: DatasetVersion, asked: str, words: str) -> None:
     with pytest.raises(UserError, match=words) as refused:
         episodes_asked(version, asked)
-    assert refused.value.code == "LAKE-181" and "sources: garage, kitchen" in refused.value.where
+    code = "LAKE-207" if words == "not an episode" else "LAKE-208"
+    assert refused.value.code == code and "cart@2: 5 episodes, 0 to 4 · sources: garage, kitchen" in refused.value.where
 
 
-def test_files_of_labels(tmp_path: Path) -> None:
-    wanted = [("0", "wait"), ("garage:1", 'say "go", then go')]
-    lines, table = tmp_path / "labels.jsonl", tmp_path / "labels.csv"
-    lines.write_text(
-        '{"episode": 0, "instruction": "wait"}\n\n'
-        + '{"episode": "garage:1", "instruction": "say \\"go\\", then go"}\n'
-    )
-    table.write_text('episode,instruction\n0,wait\ngarage:1,"say ""go"", then go"\n')
-    assert read_labels(lines) == read_labels(table) == wanted
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        ("a.jsonl", '{"episode": 0, "instruction": "wait"}\n{"episode"', "line 2"),
-        ("a.jsonl", '{"instruction": "wait"}', "line 1"),
-        ("a.jsonl", '{"episode": 0, "instruction": null}', "line 1"),
-        ("a.jsonl", "[1]", "line 1"),
-        ("a.csv", "episode,instruction\n0,wait\n1\n", "line 3"),
-        ("a.csv", "episode,task\n0,wait\n", "line 2"),
-        ("a.csv", "episode,instruction\n", "a.csv"),
-        ("a.jsonl", "", "a.jsonl"),
-    ],
-)
-def test_a_bad_line_is_named(tmp_path: Path, name: str, text: str, words: str) -> None:
-    (tmp_path / name).write_text(text)
+@pytest.mark.parametrize("asked", ["0-999999999999", "2-1,0-9", "kitchen:0-999999999999", "9" * 5000, "source:1"])
+def test_views_refuse_what_relabel_refuses_and_as_fast(version: DatasetVersion, asked: str) -> None:
+    begun = time.monotonic()
     with pytest.raises(UserError) as refused:
-        read_labels(tmp_path / name)
-    assert refused.value.code == "LAKE-187" and words in refused.value.where
+        episodes_asked(version, asked)
+    for choice in (Choice(episodes=asked), Choice(exclude=asked)):
+        with pytest.raises(UserError) as refused_alike:
+            choose(version, choice)
+        assert (refused_alike.value.code, refused_alike.value.message) == (refused.value.code, refused.value.message)
+    assert time.monotonic() - begun < 1
 
 
-def test_no_file_of_labels(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot be read"):
-        read_labels(tmp_path / "nothing.csv")
+def test_a_long_range_that_is_there_is_found_in_one_look(version: DatasetVersion) -> None:
+    many = replace(
+        version,
+        episode_rows=pa.Table.from_pylist(
+            [{"episode_index": n, "source_episode": n, "source": "a"} for n in range(50_000)]
+        ),
+    )
+    begun = time.monotonic()
+    assert episodes_asked(many, "a:0-49999") == list(range(50_000))
+    assert time.monotonic() - begun < 5
