@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_lake.names import one_in_the_lake
+from data_lake.clashes import one_in_the_lake
 from data_lake.schema import PLACE, canonical
 from data_lake.sources.episode import view_name
 from errors import UserError
