@@ -260,6 +260,16 @@ CODES: dict[str, Code] = {
     "LAKE-210": _lake("a view gave other episodes than when the run began", "start a new run"),
     "LAKE-212": _lake("not a name for a saved view", "use letters, digits, `.`, `-` and `_`"),
     "LAKE-213": _lake("a camera cannot be put into its slot", "set preprocess.cameras to cameras that there are"),
+    "LAKE-221": _odd(
+        "the source has another rate than the embodiment",
+        "it is ingested as it is",
+        "see that it is the right robot (ingest.embodiment) and the right rate (ingest.read.fps)",
+    ),
+    "LAKE-222": _odd(
+        "the source has other cameras than the embodiment",
+        "they are ingested under their own names",
+        "see that it is the right robot; preprocess.cameras puts cameras into the policy's slots",
+    ),
     "LAKE-135": _lake("Lance tables that are no data set LeRobot would open", "name the folder that holds meta/"),
     "LAKE-136": _lake("a table of the source cannot be opened", "copy the table again"),
     "LAKE-180": _lake("data sets that do not mean the same cannot be one", "keep them apart"),

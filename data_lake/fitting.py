@@ -1,13 +1,17 @@
 """Whether episodes belong where they are to go: the embodiment of the recipe, the kind of frames of a data set."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from data_lake.examine import Examined
+from data_lake.findings import Finding, finding
 from data_lake.schema import ACTION, STATE
-from data_lake.sources.episode import Source
+from data_lake.sources.episode import Source, SourceCard, view_name
 from data_lake.specs import IngestSpec
 from errors import UserError
+
+RATE_TOLERANCE = 0.01  # 29.97 and 30 Hz are one rate
 
 
 def same_kind(source: Source, dataset: str, info: Mapping[str, Any], features: Mapping[str, Any]) -> None:
@@ -46,6 +50,33 @@ def same_embodiment(source: Source, spec: IngestSpec) -> None:
             done="nothing was read",
             next_step=f"set ingest.embodiment={declared}",
         )
+
+
+def same_robot(info: Mapping[str, Any], dataset: str, spec: IngestSpec) -> None:
+    """info: of the data set. Episodes of one data set are of one robot. Raises UserError LAKE-006."""
+    held = info["vlaloop"].get("embodiment")
+    if held not in (None, spec.embodiment):
+        raise UserError(
+            "LAKE-006",
+            f"the data set holds episodes of embodiment {held!r}, these are said to be of {spec.embodiment!r}",
+            where=f"data set {dataset}",
+            done="nothing was read",
+            next_step=f"name another data set with ingest.dataset, or set ingest.embodiment={held}",
+        )
+
+
+def unusual(card: SourceCard, usual: tuple[float, tuple[str, ...]] | None) -> list[Finding]:
+    """LAKE-221 and LAKE-222: how the source differs from how its robot usually records. usual: rate in Hz, cameras."""
+    if usual is None:
+        return []
+    rate_hz, cameras = usual
+    found = []
+    if not math.isclose(card.fps, rate_hz, rel_tol=RATE_TOLERANCE):
+        found.append(finding("LAKE-221", f"{card.fps:g} Hz, not {rate_hz:g} Hz"))
+    views = [view_name(key) for key in card.cameras]
+    if views and set(views) != set(cameras):
+        found.append(finding("LAKE-222", f"{', '.join(sorted(views))}, not {', '.join(sorted(cameras)) or 'none'}"))
+    return found
 
 
 def fits(examined: Examined, dims: tuple[int, int] | None, spec: IngestSpec) -> None:

@@ -3,16 +3,17 @@
 import json
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from data_lake import lake_meta
 from data_lake.cluster import Cluster
+from data_lake.declaring import Declared
 from data_lake.examine import NO_DIGESTS, Examined
 from data_lake.files import LakePath
 from data_lake.findings import Finding, fold
-from data_lake.fitting import fits, same_embodiment, same_kind
+from data_lake.fitting import fits, same_embodiment, same_kind, same_robot, unusual
 from data_lake.ingested import Ingested, nothing_sound, write_view
 from data_lake.journal import Journal, Step
 from data_lake.ledger import Ledger, Verdict
@@ -20,7 +21,7 @@ from data_lake.meaning import meaning_of
 from data_lake.pictures import as_videos
 from data_lake.review import Seen, review
 from data_lake.runners import Runner
-from data_lake.schema import features_of, frames_of, lake_name
+from data_lake.schema import dotted_names, features_of, frames_of
 from data_lake.sources import open_source
 from data_lake.sources.episode import Source, view_name
 from data_lake.specs import IngestSpec
@@ -37,10 +38,6 @@ HERE = Runner()
 OnProgress = Callable[[int, int, dict[str, float]], None]  # episodes done, of how many, figures
 
 
-def silent(_done: int, _total: int, _figures: dict[str, float]) -> None:
-    """Nobody listens."""
-
-
 @dataclass(slots=True)
 class _Pass:
     """One reading of the source onto one base version."""
@@ -51,6 +48,7 @@ class _Pass:
     info: dict[str, Any] | None
     tasks: dict[str, int]
     held: dict[tuple[int, str], dict[str, Any]]
+    declared: Declared
     journal: Journal | None = None
     tally: Tally = field(default_factory=Tally)
     new_moments: dict[str, Moments] = field(default_factory=dict)
@@ -67,6 +65,7 @@ class _Order:
 
     path: Path
     spec: IngestSpec
+    meaning: dict[str, Any]
     label: str
     dims: tuple[int, int] | None
     digests: Mapping[Path, str]
@@ -96,29 +95,31 @@ def ingest_source(
     out_dir: Path,
     label: str = "",
     dims: tuple[int, int] | None = None,
+    usual: tuple[float, tuple[str, ...]] | None = None,
     digests: Mapping[Path, str] = NO_DIGESTS,
     workers: int = 2,
     runner: Runner = HERE,
-    on_progress: OnProgress = silent,
+    on_progress: OnProgress = lambda _done, _total, _figures: None,
     check: Callable[[], None] = lambda: None,
     unchanged: Callable[[], object] = lambda: None,
 ) -> Ingested:
     """Append what is new of the source at `path`; write episodes.json, quarantine.json and findings.json.
 
-    label: what people call the source. dims: (state, action) dimensions of the embodiment. digests: of the contents of
-    the source's files; what they vouch for is not read again, nor written again after a crash. Without them all is
-    read. workers: threads. runner: who examines and stores, with the same outcome. check: called between episodes, may
-    raise. unchanged: raises when the source is no longer what `digests` are of; called before committing. Raises
-    UserError LAKE-001 when no episode is sound, LAKE-005 and LAKE-006 when they do not fit.
+    label: what people call the source. dims: (state, action) dimensions of the embodiment, usual: its rate in Hz and
+    cameras. digests: of the contents of the source's files; what they vouch for is not read again, nor written again
+    after a crash. workers: threads. runner: who examines and stores, with the same outcome. check: called between
+    episodes, may raise. unchanged: raises when the source is no longer what `digests` are of; called before committing.
+    Raises UserError LAKE-001 when no episode is sound, LAKE-005 and LAKE-006 when they do not fit.
     """
     source = open_source(path, spec.read, source_format=spec.format)
     meaning = meaning_of(source.card, spec.read)
     same_embodiment(source, spec)
-    label = label or path.name
+    of_card = (*source.card.findings, *unusual(source.card, usual))
     with runner.cluster() as cluster:
         order = _Order(
-            path=path, spec=spec, label=label, dims=dims, digests=digests, workers=workers, check=check, cluster=cluster
-        )
+            path=path, spec=spec, meaning=meaning, label=label or path.name, dims=dims, digests=digests,
+            workers=workers, check=check, cluster=cluster,
+        )  # fmt: skip
         ledger = Ledger(dataset_root / "examined", source, order.read_as, digests)
         for _ in range(TRIES):
             done = _begin(dataset_root, order)
@@ -126,13 +127,14 @@ def ingest_source(
             if not done.entries:
                 raise nothing_sound(source, done.bad, done.findings)
             unchanged()
-            is_new = bool(done.added) or done.writer.is_changed
+            done.declared.settle(is_new=bool(done.added))
+            is_new = bool(done.added or done.declared.filled) or done.writer.is_changed
             manifest = _commit(done, source, spec, meaning) if is_new else done.writer.base
             if done.journal is not None:
                 done.journal.close()
             if manifest is not None:
                 ledger.close()
-                findings = fold([*source.card.findings, *done.findings, *done.tally.findings(source.card)])
+                findings = fold([*of_card, *done.findings, *done.tally.findings(source.card)])
                 return write_view(
                     out_dir, spec, manifest, meaning, done.entries, done.bad, findings, num_new=len(done.added)
                 )
@@ -165,6 +167,7 @@ def _read(done: _Pass, source: Source, ledger: Ledger, order: _Order, on_progres
                     entry = _taken(done, seen.examined, source)
                 else:
                     entry = done.held[verdict.source_episode, verdict.content_hash]
+                done.declared.of_held(entry["episode_index"])
                 done.entries.append(entry)
                 num_frames += entry["length"]
             on_progress(number, total, {"frames": num_frames, "quarantined": len(done.bad)})
@@ -186,19 +189,23 @@ def _begin(root: LakePath, order: _Order) -> _Pass:
 
 
 def _onto_newest(root: LakePath, order: _Order) -> _Pass:
-    writer, label = Writer(root, leave=order.spec.copy == "reference", cluster=order.cluster), order.label
+    writer = Writer(root, leave=order.spec.copy == "reference", cluster=order.cluster)
+    declared = Declared(dataset=root.name, source=str(order.path), recorded=(), said=order.meaning)
     if writer.base is None:
-        return _Pass(writer=writer, label=label, meta={}, info=None, tasks={}, held={})
+        return _Pass(writer=writer, label=order.label, meta={}, info=None, tasks={}, held={}, declared=declared)
     meta = read_meta(root, writer.base)
     tasks = lake_meta.read_table(meta[lake_meta.TASKS])
     rows = lake_meta.read_table(meta[lake_meta.EPISODES]).to_pylist()
+    info = json.loads(meta[lake_meta.INFO])
+    same_robot(info, root.name, order.spec)
     return _Pass(
         writer=writer,
-        label=label,
+        label=order.label,
         meta=meta,
-        info=json.loads(meta[lake_meta.INFO]),
+        info=info,
         tasks=dict(zip(tasks["task"].to_pylist(), tasks["task_index"].to_pylist(), strict=True)),
         held=lake_meta.ledger_of(rows),
+        declared=replace(declared, recorded=[row["meaning"] for row in rows]),
     )
 
 
@@ -221,11 +228,13 @@ def _taken(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
 def _append(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
     rows, episode, writer = examined.rows, examined.episode, done.writer
     assert rows is not None
+    if not done.added:
+        done.declared.of_new()
     for text in rows["task"].unique().to_pylist():
         done.tasks.setdefault(text, len(done.tasks))
     first, number = writer.num_frames, writer.num_held + len(done.added)
     frames = frames_of(rows, fps=source.card.fps, episode=number, first_index=first, tasks=done.tasks)
-    features = features_of(frames.schema, _dotted(examined, source))
+    features = features_of(frames.schema, dotted_names(episode, source.card.features))
     same_kind(source, writer.root.name, done.info or {"features": done.features, "fps": source.card.fps}, features)
     done.features = {**features, **done.features}
     views = {}
@@ -265,22 +274,11 @@ def _append(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
     return entry
 
 
-def _dotted(examined: Examined, source: Source) -> dict[str, Any]:
-    rows = examined.episode.rows
-    assert rows is not None
-    declared = source.card.features
-    names = {name: declared[name].names if name in declared else None for name in rows.column_names}
-    return {lake_name(name): (name, dimensions) for name, dimensions in names.items()}
-
-
 def _commit(done: _Pass, source: Source, spec: IngestSpec, meaning: dict[str, Any]) -> Manifest | None:
     card = source.card
-    moments = dict(lake_meta.moments_of(json.loads(done.meta[lake_meta.STATS]))) if done.meta else {}
-    dotted = {lake_name(name): name for name in done.features}
-    for name, found in done.new_moments.items():
-        key = dotted[name]
-        moments[key] = moments[key].merged(found) if key in moments else found
     known = lake_meta.read_table(done.meta[lake_meta.EPISODES]) if done.meta else None
+    if known is not None and done.declared.filled:
+        known = lake_meta.with_meanings(known, done.declared.filled)
     features = {**done.features, **(done.info["features"] if done.info else {})}
     info = lake_meta.info_json(
         fps=card.fps,
@@ -293,8 +291,8 @@ def _commit(done: _Pass, source: Source, spec: IngestSpec, meaning: dict[str, An
     )
     meta = {
         lake_meta.INFO: json.dumps(info, indent=1).encode(),
-        lake_meta.STATS: json.dumps(lake_meta.stats_json(moments)).encode(),
+        lake_meta.STATS: lake_meta.stats_with(done.meta, done.new_moments, features),
         lake_meta.TASKS: lake_meta.parquet_bytes(lake_meta.tasks_table(done.tasks)),
         lake_meta.EPISODES: lake_meta.parquet_bytes(lake_meta.episodes_table(known, done.added, meaning)),
     }
-    return done.writer.commit(meta, num_episodes=done.writer.num_held + len(done.added))
+    return done.writer.commit(meta, num_episodes=done.writer.num_held + len(done.added), edit=done.declared.edit)

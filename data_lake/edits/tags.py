@@ -4,8 +4,8 @@ import json
 from dataclasses import asdict, dataclass
 
 from data_lake.files import LakePath, put_if_absent, read_json
+from data_lake.names import NAME
 from data_lake.store import now
-from data_lake.tables import NAME
 from errors import UserError
 
 

@@ -73,7 +73,7 @@ def run(order: Order, rebuild: str | None, why: str | None, screen: Screen) -> i
         planned = make_plan(recipe, order.where.lake, *sources)
     screen.line(f"recipe {recipe.name} · profile {order.profile} ({runtime.workers} workers) · lake {order.where.lake}")
     screen.line()
-    if all(each.record for each in planned):
+    if all(each.is_settled for each in planned):
         return _end(order.outcome(planned), None, screen)
     run_id, error = _execute(order, screen)
     planned = make_plan(recipe, order.where.lake, *sources)
