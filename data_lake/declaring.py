@@ -53,12 +53,14 @@ class Declared:
         or says otherwise."""
         self._alike(self.recorded, lambda each: each[1] is not None)
 
-    def settle(self, *, is_new: bool) -> None:
-        """All is read. is_new: some of it is. Raises UserError LAKE-006 where episodes would not mean the same."""
+    def settle(self, *, is_new: bool) -> bool:
+        """All is read; whether it makes a version. is_new: some episodes are new. Raises UserError LAKE-006 where
+        episodes would not mean the same."""
         if not is_new and not self.filled:
-            return
+            return False
         after = [self.filled.get(number, text) for number, text in enumerate(self.recorded)]
         self._alike(after, lambda each: is_new or None not in each)
+        return True
 
     @property
     def edit(self) -> dict[str, Any] | None:

@@ -108,17 +108,16 @@ def ingest_source(
     label: what people call the source. dims: (state, action) dimensions of the embodiment, usual: its rate in Hz and
     cameras. digests: of the contents of the source's files; what they vouch for is not read again, nor written again
     after a crash. workers: threads. runner: who examines and stores, with the same outcome. check: called between
-    episodes, may raise. unchanged: raises when the source is no longer what `digests` are of; called before committing.
+    episodes, may raise. unchanged: raises when the source is not what `digests` are of; called before committing.
     Raises UserError LAKE-001 when no episode is sound, LAKE-005 and LAKE-006 when they do not fit.
     """
     source = open_source(path, spec.read, source_format=spec.format)
-    meaning = meaning_of(source.card, spec.read)
     same_embodiment(source, spec)
     of_card = (*source.card.findings, *unusual(source.card, usual))
     with runner.cluster() as cluster:
         order = _Order(
-            path=path, spec=spec, meaning=meaning, label=label or path.name, dims=dims, digests=digests,
-            workers=workers, check=check, cluster=cluster,
+            path=path, spec=spec, meaning=meaning_of(source.card, spec.read), label=label or path.name, dims=dims,
+            digests=digests, workers=workers, check=check, cluster=cluster,
         )  # fmt: skip
         ledger = Ledger(dataset_root / "examined", source, order.read_as, digests)
         for _ in range(TRIES):
@@ -127,16 +126,15 @@ def ingest_source(
             if not done.entries:
                 raise nothing_sound(source, done.bad, done.findings)
             unchanged()
-            done.declared.settle(is_new=bool(done.added))
-            is_new = bool(done.added or done.declared.filled) or done.writer.is_changed
-            manifest = _commit(done, source, spec, meaning) if is_new else done.writer.base
+            is_new = done.declared.settle(is_new=bool(done.added)) or done.writer.is_changed
+            manifest = _commit(done, source, order) if is_new else done.writer.base
             if done.journal is not None:
                 done.journal.close()
             if manifest is not None:
                 ledger.close()
                 findings = fold([*of_card, *done.findings, *done.tally.findings(source.card)])
                 return write_view(
-                    out_dir, spec, manifest, meaning, done.entries, done.bad, findings, num_new=len(done.added)
+                    out_dir, spec, manifest, order.meaning, done.entries, done.bad, findings, num_new=len(done.added)
                 )
     raise Transient(f"{TRIES} other writers appended to {dataset_root.name} first")
 
@@ -274,7 +272,7 @@ def _append(done: _Pass, examined: Examined, source: Source) -> dict[str, Any]:
     return entry
 
 
-def _commit(done: _Pass, source: Source, spec: IngestSpec, meaning: dict[str, Any]) -> Manifest | None:
+def _commit(done: _Pass, source: Source, order: _Order) -> Manifest | None:
     card = source.card
     known = lake_meta.read_table(done.meta[lake_meta.EPISODES]) if done.meta else None
     if known is not None and done.declared.filled:
@@ -287,12 +285,12 @@ def _commit(done: _Pass, source: Source, spec: IngestSpec, meaning: dict[str, An
         num_episodes=done.writer.num_held + len(done.added),
         num_frames=done.writer.num_frames,
         num_tasks=len(done.tasks),
-        declared=done.info["vlaloop"] if done.info else {"embodiment": spec.embodiment},
+        declared=done.info["vlaloop"] if done.info else {"embodiment": order.spec.embodiment},
     )
     meta = {
         lake_meta.INFO: json.dumps(info, indent=1).encode(),
         lake_meta.STATS: lake_meta.stats_with(done.meta, done.new_moments, features),
         lake_meta.TASKS: lake_meta.parquet_bytes(lake_meta.tasks_table(done.tasks)),
-        lake_meta.EPISODES: lake_meta.parquet_bytes(lake_meta.episodes_table(known, done.added, meaning)),
+        lake_meta.EPISODES: lake_meta.parquet_bytes(lake_meta.episodes_table(known, done.added, order.meaning)),
     }
     return done.writer.commit(meta, num_episodes=done.writer.num_held + len(done.added), edit=done.declared.edit)

@@ -79,10 +79,12 @@ def _expected(slot: Slot) -> Ref | None:
 
 
 def _elsewhere(slot: Slot) -> Iterator[dict[str, Any]]:
-    """Ingests of the same into a data set of another name, the newest first."""
-    wanted = _nameless(slot.identity)
-    found = records(slot.lake, slot.stage) if "ingest" in slot.identity["spec"] else []
-    return (each for each in reversed(found) if "revoked" not in each and _nameless(each["identity"]) == wanted)
+    """Records of ingests of the same into a data set of another name, the newest first."""
+    if slot.stage == "ingest" and "revoked" not in slot.identity:
+        wanted = _nameless(slot.identity)
+        for record in reversed(records(slot.lake, slot.stage)):
+            if "revoked" not in record and _nameless(record["identity"]) == wanted:
+                yield record
 
 
 def _nameless(identity: dict[str, Any]) -> dict[str, Any]:

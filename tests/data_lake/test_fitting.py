@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from data_lake.fitting import same_kind
+from data_lake.fitting import same_kind, unusual
 from data_lake.sources import open_source
 from data_lake.sources.episode import Source
 from errors import UserError
@@ -46,3 +46,22 @@ def test_another_kind(fps: int, held: dict[str, object], word: str, source: Sour
     with pytest.raises(UserError, match=word) as error:
         same_kind(source, "cart", {"fps": fps, "features": held}, {"observation.state": STATE})
     assert error.value.code == "LAKE-006"
+
+
+@pytest.mark.parametrize(
+    ("usual", "codes"),
+    [
+        (None, []),
+        ((10.0, ("front",)), []),
+        ((10.05, ("front",)), []),  # 29.97 and 30 Hz are one rate
+        ((80.0, ("front",)), ["LAKE-221"]),
+        ((10.0, ("top", "corner")), ["LAKE-222"]),
+        ((10.0, ("front", "wrist")), ["LAKE-222"]),
+        ((80.0, ("top",)), ["LAKE-221", "LAKE-222"]),
+    ],
+)
+def test_what_is_unusual_for_the_robot_is_said(
+    usual: tuple[float, tuple[str, ...]] | None, codes: list[str], source: Source
+) -> None:
+    found = unusual(source.card, usual)
+    assert [each.code for each in found] == codes and {each.severity for each in found} <= {"warning"}
