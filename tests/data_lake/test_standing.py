@@ -2,7 +2,6 @@
 
 import errno
 import json
-import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from data_lake import examine
+from data_lake.files import remove
 from data_lake.refs import DatasetRef
 from data_lake.sources import files
 from data_lake.sources.snapshot import snapshot
@@ -71,7 +71,7 @@ def test_the_name_of_the_data_set_is_what_an_ingest_is(place: Place) -> None:
 def test_a_record_counts_while_its_data_set_holds_that_version(place: Place, harm: str, tmp_path: Path) -> None:
     first = place.ingest()
     assert lost(place.runtime.lake, first.record) == ""
-    shutil.rmtree(place.runtime.lake / "datasets/one")
+    remove(place.runtime.lake / "datasets/one")
     if harm != "gone":
         place.ingest(write_v2(tmp_path / "other", (9, 8, 4)))
     assert "one@1" in lost(place.runtime.lake, first.record)
