@@ -25,7 +25,7 @@ from benchmarks.recordings import write_recordings
 from benchmarks.reporting import Target, result, spread
 from data_lake.exports import publish_folder
 from data_lake.files import sync, tree
-from data_lake.ingest import OnProgress, ingest_source, silent
+from data_lake.ingest import OnProgress, ingest_source
 from data_lake.ingested import Ingested
 from data_lake.sources.snapshot import snapshot, verify
 from data_lake.specs import IngestSpec
@@ -113,7 +113,7 @@ def _converter(source: Path, root: Path) -> Iterator[dict[str, Callable[[Path], 
         yield {CONVERTER: lambda out: peer.ask(root=str(root / "v30"), out=str(out))}
 
 
-def take_in(source: Path, out: Path, on_progress: OnProgress = silent) -> Ingested:
+def take_in(source: Path, out: Path, on_progress: OnProgress = lambda _done, _total, _figures: None) -> Ingested:
     """Snapshot, ingest and the check that nothing changed meanwhile: what the stage does."""
     ref = snapshot(source, out / "home")
     return ingest_source(

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from data_lake.findings import Finding, finding
 from data_lake.clashes import one_in_the_lake
+from data_lake.findings import Finding, finding
 from data_lake.pictures import PicturesIndex
 from data_lake.schema import in_lists, is_listed, is_vector, vectors
 from data_lake.sources.episode import Episode, Feature, Pictures, SourceCard, VideoSpan

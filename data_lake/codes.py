@@ -36,10 +36,8 @@ def _lake(what: str, fix: str) -> Code:
 _COPY = "copy the file again and run the same command"
 _REBUILD = "restore the data set from a copy, or ingest its sources into a new one"
 
-# LAKE-001 … LAKE-006, LAKE-034 … -036, most of LAKE-130 … and LAKE-180 … stop a command as a whole, LAKE-154 and
-# LAKE-155 a repair (UserError); the others are about one episode or one file.
-# LAKE-001 … LAKE-006, LAKE-034 … -036 and most of LAKE-130 … stop a command as a whole, LAKE-154 and LAKE-155 a repair,
-# LAKE-156 and LAKE-157 work on Ray (UserError); the others are about one episode or one file.
+# LAKE-001 … -006, -034 … -036, most of -130 … and -180 … stop a command as a whole, -154 and -155 a repair, -156 and
+# -157 work on Ray (UserError); the others are about one episode or one file.
 CODES: dict[str, Code] = {
     "LAKE-001": _lake("no episode could be ingested", "mend what the findings name first"),
     "LAKE-002": _lake("not a source that is understood", "name a folder with meta/info.json, or give its format"),
@@ -267,9 +265,17 @@ CODES: dict[str, Code] = {
     "LAKE-210": _lake("a view gave other episodes than when the run began", "start a new run"),
     "LAKE-212": _lake("not a name for a saved view", "use letters, digits, `.`, `-` and `_`"),
     "LAKE-213": _lake("a camera cannot be put into its slot", "set preprocess.cameras to cameras that there are"),
-    "LAKE-230": _bad(
-        "two names of the source would become one in the lake (dots become underscores)", "rename one of them"
+    "LAKE-221": _odd(
+        "the source has another rate than the embodiment",
+        "it is ingested as it is",
+        "see that ingest.embodiment and ingest.read.fps are right",
     ),
+    "LAKE-222": _odd(
+        "the source has other cameras than the embodiment",
+        "they are ingested under their own names",
+        "see that it is the right robot; preprocess.cameras puts cameras into the policy's slots",
+    ),
+    "LAKE-230": _bad("two names of the source would be one in the lake (dots become underscores)", "rename one"),
     "LAKE-231": _bad("the instruction is no text", "write down what is done, in words"),
     "LAKE-232": _lake("statistics are not finite", "leave the episodes out that doctor names"),
     "LAKE-233": _bad(

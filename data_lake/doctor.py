@@ -19,12 +19,13 @@ from data_lake.inspection import inspect
 from data_lake.integrity import damage
 from data_lake.lineage import Lineage, elsewhere, lineage, places
 from data_lake.meaning import meaning_of
+from data_lake.names import NAME
 from data_lake.references import open_reference, referenced
 from data_lake.sources import format_of, open_source
 from data_lake.sources.episode import Source
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 from data_lake.stored_videos import content_of
-from data_lake.tables import FOLDERS, NAME, TABLES, Manifest, dataset_root, open_table, read_manifest
+from data_lake.tables import FOLDERS, TABLES, Manifest, dataset_root, open_table, read_manifest
 from data_lake.tally import Tally, repetition
 from data_lake.version import DatasetVersion, number_of, version_at
 from errors import UserError

@@ -1,5 +1,6 @@
 """Whether episodes belong where they are to go: the embodiment of the recipe, the kind of frames of a data set."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,11 +9,12 @@ from data_lake.checks import REQUIRED
 from data_lake.examine import Examined
 from data_lake.findings import Finding, finding
 from data_lake.lake_meta import video_feature
-from data_lake.schema import ACTION, PLACE, STATE, features_of, lake_name
-from data_lake.sources.episode import Episode, Source
+from data_lake.schema import ACTION, PLACE, STATE, dotted_names, features_of
+from data_lake.sources.episode import Episode, Source, SourceCard, view_name
 from data_lake.specs import IngestSpec
 from errors import UserError
 
+RATE_TOLERANCE = 0.01  # 29.97 and 30 Hz are one rate
 STRANGERS = 16  # so many before any that fits are enough to know that the source belongs elsewhere
 
 
@@ -62,15 +64,9 @@ class Kind:
 def columns_of(examined: Examined, source: Source) -> dict[str, Any]:
     """Features of what the rows of a sound episode hold, under their dotted names."""
     assert examined.rows is not None
-    return features_of(examined.rows.drop_columns(["task"]).schema, dotted_names(examined, source))
-
-
-def dotted_names(examined: Examined, source: Source) -> dict[str, Any]:
-    """By column of the lake the source's name, and those of its dimensions as declared."""
-    rows, declared = examined.episode.rows, source.card.features
-    assert rows is not None
-    names = {name: declared[name].names if name in declared else None for name in rows.column_names}
-    return {lake_name(name): (name, dimensions) for name, dimensions in names.items()}
+    return features_of(
+        examined.rows.drop_columns(["task"]).schema, dotted_names(examined.episode, source.card.features)
+    )
 
 
 def cameras_of(examined: Examined, fps: float) -> dict[str, Any]:
@@ -144,6 +140,33 @@ def same_embodiment(source: Source, spec: IngestSpec) -> None:
             done="nothing was read",
             next_step=f"set ingest.embodiment={declared}",
         )
+
+
+def same_robot(info: Mapping[str, Any], dataset: str, spec: IngestSpec) -> None:
+    """info: of the data set. Episodes of one data set are of one robot. Raises UserError LAKE-006."""
+    held = info["vlaloop"].get("embodiment")
+    if held not in (None, spec.embodiment):
+        raise UserError(
+            "LAKE-006",
+            f"the data set holds episodes of embodiment {held!r}, these are said to be of {spec.embodiment!r}",
+            where=f"data set {dataset}",
+            done="nothing was read",
+            next_step=f"name another data set with ingest.dataset, or set ingest.embodiment={held}",
+        )
+
+
+def unusual(card: SourceCard, usual: tuple[float, tuple[str, ...]] | None) -> list[Finding]:
+    """LAKE-221 and LAKE-222: how the source differs from how its robot usually records. usual: rate in Hz, cameras."""
+    if usual is None:
+        return []
+    rate_hz, cameras = usual
+    found = []
+    if not math.isclose(card.fps, rate_hz, rel_tol=RATE_TOLERANCE):
+        found.append(finding("LAKE-221", f"{card.fps:g} Hz, not {rate_hz:g} Hz"))
+    views = [view_name(key) for key in card.cameras]
+    if views and set(views) != set(cameras):
+        found.append(finding("LAKE-222", f"{', '.join(sorted(views))}, not {', '.join(sorted(cameras)) or 'none'}"))
+    return found
 
 
 def fits(examined: Examined, dims: tuple[int, int] | None, spec: IngestSpec) -> None:

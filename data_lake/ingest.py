@@ -9,10 +9,11 @@ from typing import Any
 
 from data_lake import lake_meta
 from data_lake.cluster import Cluster
+from data_lake.declaring import Declared
 from data_lake.examine import NO_DIGESTS, Examined
 from data_lake.files import LakePath
 from data_lake.findings import fold
-from data_lake.fitting import STRANGERS, Stranger, dotted_names, fits, same_embodiment
+from data_lake.fitting import STRANGERS, Stranger, fits, same_embodiment, unusual
 from data_lake.ingest_pass import Pass, onto_newest
 from data_lake.ingested import Ingested, nothing_sound, write_view
 from data_lake.journal import Journal, Step
@@ -21,7 +22,7 @@ from data_lake.meaning import meaning_of
 from data_lake.pictures import as_videos
 from data_lake.review import Seen, review
 from data_lake.runners import Runner
-from data_lake.schema import features_of, frames_of, lake_name
+from data_lake.schema import dotted_names, features_of, frames_of
 from data_lake.sources import open_source
 from data_lake.sources.episode import Source, view_name
 from data_lake.sources.snapshot import ensure_covered
@@ -36,16 +37,13 @@ HERE = Runner()
 OnProgress = Callable[[int, int, dict[str, float]], None]  # episodes done, of how many, figures
 
 
-def silent(_done: int, _total: int, _figures: dict[str, float]) -> None:
-    """Nobody listens."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Order:
     """What is to be done, and how, whatever the base version is."""
 
     path: Path
     spec: IngestSpec
+    meaning: dict[str, Any]
     label: str
     dims: tuple[int, int] | None
     digests: Mapping[Path, str]
@@ -75,30 +73,31 @@ def ingest_source(
     out_dir: Path,
     label: str = "",
     dims: tuple[int, int] | None = None,
+    usual: tuple[float, tuple[str, ...]] | None = None,
     digests: Mapping[Path, str] = NO_DIGESTS,
     workers: int = 2,
     runner: Runner = HERE,
-    on_progress: OnProgress = silent,
+    on_progress: OnProgress = lambda _done, _total, _figures: None,
     check: Callable[[], None] = lambda: None,
     unchanged: Callable[[], object] = lambda: None,
 ) -> Ingested:
     """Append what is new of the source at `path`; write episodes.json, quarantine.json and findings.json.
 
-    label: what people call the source. dims: (state, action) dimensions of the embodiment. digests: of the contents of
-    the source's files; what they vouch for is not read again, nor written again after a crash. Without them all is
-    read. workers: threads. runner: who examines and stores, with the same outcome. check: called between episodes, may
-    raise. unchanged: raises when the source is no longer what `digests` are of; called before committing. Raises
-    UserError LAKE-001 when no episode is sound, LAKE-005 and LAKE-006 when they do not fit, LAKE-241.
+    label: what people call the source. dims: (state, action) dimensions of the embodiment, usual: its rate in Hz and
+    cameras. digests: of the contents of the source's files; what they vouch for is not read again, nor written again
+    after a crash. workers: threads. runner: who examines and stores, with the same outcome. check: called between
+    episodes, may raise. unchanged: raises when the source is not what `digests` are of; called before committing.
+    Raises UserError LAKE-001 when no episode is sound, LAKE-005 and LAKE-006 when they do not fit, LAKE-241.
     """
     source = open_source(path, spec.read, source_format=spec.format)
-    meaning = meaning_of(source.card, spec.read)
     same_embodiment(source, spec)
     ensure_covered((file for part in source.parts for file in part.files), digests)
-    label = label or path.name
+    of_card = (*source.card.findings, *unusual(source.card, usual))
     with runner.cluster() as cluster:
         order = _Order(
-            path=path, spec=spec, label=label, dims=dims, digests=digests, workers=workers, check=check, cluster=cluster
-        )
+            path=path, spec=spec, meaning=meaning_of(source.card, spec.read), label=label or path.name, dims=dims,
+            digests=digests, workers=workers, check=check, cluster=cluster,
+        )  # fmt: skip
         ledger = Ledger(dataset_root / "examined", source, order.read_as, digests)
         for _ in range(TRIES):
             done = _begin(dataset_root, order)
@@ -107,15 +106,15 @@ def ingest_source(
             if not done.entries:
                 raise nothing_sound(source, done.bad, done.findings)
             unchanged()
-            is_new = bool(done.added) or done.writer.is_changed
-            manifest = _commit(done, source, spec, meaning) if is_new else done.writer.base
+            is_new = done.declared.settle(is_new=bool(done.added)) or done.writer.is_changed
+            manifest = _commit(done, source, order) if is_new else done.writer.base
             if done.journal is not None:
                 done.journal.close()
             if manifest is not None:
                 ledger.close()
-                findings = fold([*source.card.findings, *done.findings, *done.tally.findings(source.card)])
+                findings = fold([*of_card, *done.findings, *done.tally.findings(source.card)])
                 return write_view(
-                    out_dir, spec, manifest, meaning, done.entries, done.bad, findings, num_new=len(done.added)
+                    out_dir, spec, manifest, order.meaning, done.entries, done.bad, findings, num_new=len(done.added)
                 )
     raise Transient(f"{TRIES} other writers appended to {dataset_root.name} first")
 
@@ -140,6 +139,7 @@ def _read(done: Pass, source: Source, ledger: Ledger, order: _Order, on_progress
             if not seen.verdict.content_hash:
                 done.bad.append(seen)
             elif (entry := _entry(done, seen, source, order)) is not None:
+                done.declared.of_held(entry["episode_index"])
                 done.entries.append(entry)
                 num_frames += entry["length"]
             on_progress(number, total, {"frames": num_frames, "quarantined": len(done.bad)})
@@ -159,7 +159,8 @@ def _entry(done: Pass, seen: Seen, source: Source, order: _Order) -> dict[str, A
 
 
 def _begin(root: LakePath, order: _Order) -> Pass:
-    done = onto_newest(root, order.label, leave=order.spec.copy == "reference", cluster=order.cluster)
+    declared = Declared(dataset=root.name, source=str(order.path), recorded=(), said=order.meaning)
+    done = onto_newest(root, order.label, order.spec, declared=declared, cluster=order.cluster)
     if not order.digests or order.spec.copy == "reference":  # what stays where it is costs no bytes to refer to again
         return done
     done.journal = Journal(root, done.writer.base.version if done.writer.base else 0, order.key)
@@ -193,11 +194,14 @@ def _append(done: Pass, examined: Examined, source: Source) -> dict[str, Any]:
     rows, episode, writer = examined.rows, examined.episode, done.writer
     assert rows is not None
     done.kind(source).admit(examined)
+    if not done.added:
+        done.declared.of_new()
     for text in rows["task"].unique().to_pylist():
         done.tasks.setdefault(text, len(done.tasks))
     first, number = writer.num_frames, writer.num_held + len(done.added)
     frames = frames_of(rows, fps=source.card.fps, episode=number, first_index=first, tasks=done.tasks)
-    done.features = {**features_of(frames.schema, dotted_names(examined, source)), **done.features}
+    names = dotted_names(episode, source.card.features)
+    done.features = {**features_of(frames.schema, names), **done.features}
     views = {}
     made = examined.made or as_videos(examined.pictures, source.card.fps)
     for camera, (span, index) in {**examined.videos, **made}.items():
@@ -235,13 +239,10 @@ def _append(done: Pass, examined: Examined, source: Source) -> dict[str, Any]:
     return entry
 
 
-def _commit(done: Pass, source: Source, spec: IngestSpec, meaning: dict[str, Any]) -> Manifest | None:
-    moments = dict(lake_meta.moments_of(json.loads(done.meta[lake_meta.STATS]))) if done.meta else {}
-    dotted = {lake_name(name): name for name in done.features}
-    for name, found in done.new_moments.items():
-        key = dotted[name]
-        moments[key] = moments[key].merged(found) if key in moments else found
+def _commit(done: Pass, source: Source, order: _Order) -> Manifest | None:
     known = lake_meta.read_table(done.meta[lake_meta.EPISODES]) if done.meta else None
+    if known is not None and done.declared.filled:
+        known = lake_meta.with_meanings(known, done.declared.filled)
     features = {**done.features, **(done.info["features"] if done.info else {})}
     info = lake_meta.info_json(
         fps=source.card.fps,
@@ -250,12 +251,12 @@ def _commit(done: Pass, source: Source, spec: IngestSpec, meaning: dict[str, Any
         num_episodes=done.writer.num_held + len(done.added),
         num_frames=done.writer.num_frames,
         num_tasks=len(done.tasks),
-        declared=done.info["vlaloop"] if done.info else {"embodiment": spec.embodiment},
+        declared=done.info["vlaloop"] if done.info else {"embodiment": order.spec.embodiment},
     )
     meta = {
         lake_meta.INFO: json.dumps(info, indent=1).encode(),
-        lake_meta.STATS: json.dumps(lake_meta.stats_json(moments)).encode(),
+        lake_meta.STATS: lake_meta.stats_with(done.meta, done.new_moments, features),
         lake_meta.TASKS: lake_meta.parquet_bytes(lake_meta.tasks_table(done.tasks)),
-        lake_meta.EPISODES: lake_meta.parquet_bytes(lake_meta.episodes_table(known, done.added, meaning)),
+        lake_meta.EPISODES: lake_meta.parquet_bytes(lake_meta.episodes_table(known, done.added, order.meaning)),
     }
-    return done.writer.commit(meta, num_episodes=done.writer.num_held + len(done.added))
+    return done.writer.commit(meta, num_episodes=done.writer.num_held + len(done.added), edit=done.declared.edit)

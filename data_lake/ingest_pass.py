@@ -6,12 +6,14 @@ from typing import Any
 
 from data_lake import lake_meta
 from data_lake.cluster import Cluster
+from data_lake.declaring import Declared
 from data_lake.files import LakePath
 from data_lake.findings import Finding
-from data_lake.fitting import Kind, Stranger
+from data_lake.fitting import Kind, Stranger, same_robot
 from data_lake.journal import Journal
 from data_lake.review import Seen
 from data_lake.sources.episode import Source
+from data_lake.specs import IngestSpec
 from data_lake.statistics import Moments
 from data_lake.tables import read_meta
 from data_lake.tally import Tally
@@ -20,9 +22,9 @@ from data_lake.writer import Writer
 
 @dataclass(slots=True)
 class Pass:
-    """label: what people call the source. meta, info, tasks, held: of the version it begins on. features, new_moments,
-    added: of what is new. entries: the view's, of all sound episodes. bad, strangers: those in quarantine, and why
-    some of them are there although they are sound."""
+    """label: what people call the source. meta, info, tasks, held: of the version it begins on. declared: what is
+    declared against what that version records. features, new_moments, added: of what is new. entries: the view's, of
+    all sound episodes. bad, strangers: those in quarantine, and why some of them are there although they are sound."""
 
     writer: Writer
     label: str
@@ -30,6 +32,7 @@ class Pass:
     info: dict[str, Any] | None
     tasks: dict[str, int]
     held: dict[tuple[int, str], dict[str, Any]]
+    declared: Declared
     journal: Journal | None = None
     tally: Tally = field(default_factory=Tally)
     new_moments: dict[str, Moments] = field(default_factory=dict)
@@ -61,19 +64,25 @@ class Pass:
             raise self.strangers[0]
 
 
-def onto_newest(root: LakePath, label: str, *, leave: bool, cluster: Cluster | None) -> Pass:
-    """The newest version of the data set at `root`, or none yet. leave: videos where they are."""
-    writer = Writer(root, leave=leave, cluster=cluster)
+def onto_newest(root: LakePath, label: str, spec: IngestSpec, *, declared: Declared, cluster: Cluster | None) -> Pass:
+    """The newest version of the data set at `root`, or none yet. declared: of this ingest, before any version.
+
+    Raises UserError LAKE-006 when that version is of another robot.
+    """
+    writer = Writer(root, leave=spec.copy == "reference", cluster=cluster)
     if writer.base is None:
-        return Pass(writer=writer, label=label, meta={}, info=None, tasks={}, held={})
+        return Pass(writer=writer, label=label, meta={}, info=None, tasks={}, held={}, declared=declared)
     meta = read_meta(root, writer.base)
     tasks = lake_meta.read_table(meta[lake_meta.TASKS])
     rows = lake_meta.read_table(meta[lake_meta.EPISODES]).to_pylist()
+    info = json.loads(meta[lake_meta.INFO])
+    same_robot(info, root.name, spec)
     return Pass(
         writer=writer,
         label=label,
         meta=meta,
-        info=json.loads(meta[lake_meta.INFO]),
+        info=info,
         tasks=dict(zip(tasks["task"].to_pylist(), tasks["task_index"].to_pylist(), strict=True)),
         held=lake_meta.ledger_of(rows),
+        declared=replace(declared, recorded=[row["meaning"] for row in rows]),
     )

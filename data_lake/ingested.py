@@ -58,6 +58,7 @@ def write_view(
         {
             "episode": each.verdict.source_episode,
             "file": each.verdict.file,
+            "lasting": each.lasting,
             "done": "left out of the lake; the other episodes were ingested",
             "findings": [item.as_json() for item in each.findings],
         }

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from data_lake.schema import lake_name
 from data_lake.sources.episode import view_name
 from data_lake.statistics import Moments
 from data_lake.video import VideoIndex
@@ -81,6 +82,12 @@ def episodes_table(known: pa.Table | None, rows: Sequence[Mapping[str, Any]], me
     return added if known is None else pa.concat_tables([known, added], promote_options="permissive")
 
 
+def with_meanings(known: pa.Table, meanings: Mapping[int, str]) -> pa.Table:
+    """`known` with other meanings, as JSON, for the rows of those numbers."""
+    texts = [meanings.get(number, text) for number, text in enumerate(known["meaning"].to_pylist())]
+    return known.set_column(known.column_names.index("meaning"), "meaning", column("meaning", texts))
+
+
 def column(name: str, values: list[Any]) -> pa.Array:
     """A column of the episodes table, in its type."""
     if name == "tasks":
@@ -148,6 +155,16 @@ def stats_json(moments: Mapping[str, Moments]) -> dict[str, Any]:
         }
         for name, found in sorted(moments.items())
     }
+
+
+def stats_with(meta: Mapping[str, bytes], new: Mapping[str, Moments], features: Iterable[str]) -> bytes:
+    """stats.json of `meta`, where there is one, with those of new rows by their lake names. features: dotted names."""
+    moments = moments_of(json.loads(meta[STATS])) if meta else {}
+    dotted = {lake_name(key): key for key in features}
+    for name, found in new.items():
+        key = dotted[name]
+        moments[key] = moments[key].merged(found) if key in moments else found
+    return json.dumps(stats_json(moments)).encode()
 
 
 def moments_of(stats: Mapping[str, Any]) -> dict[str, Moments]:

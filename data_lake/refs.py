@@ -44,7 +44,8 @@ class EpisodesRef(Ref):
 class DatasetRef(Ref):
     """The episodes of one source snapshot in a lake data set; `fingerprint` digests their contents.
 
-    `uri` is the view of this snapshot, `dataset`@`version` the table group that it reads.
+    `uri` is the view of this snapshot, `dataset`@`version` the table group that it reads. num_new: episodes that the
+    ingest brought in; the others were there.
     """
 
     dataset: str
@@ -53,6 +54,7 @@ class DatasetRef(Ref):
     num_quarantined: int
     num_frames: int
     num_findings: int
+    num_new: int = 0
 
     def _repr_html_(self) -> str:
         """In a notebook, a data set also shows images of its first episodes."""

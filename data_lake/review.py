@@ -28,6 +28,11 @@ class Seen:
     findings: tuple[Finding, ...]
     examined: Examined | None
 
+    @property
+    def lasting(self) -> bool:
+        """Whether the same files give the same another time; what the ledger knows does."""
+        return self.examined is None or is_lasting(self.examined)
+
 
 @dataclass(slots=True)
 class _Stretch:

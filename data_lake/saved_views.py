@@ -9,9 +9,9 @@ from typing import Any
 
 from data_lake.curation import Choice
 from data_lake.files import LakePath, put_if_absent
+from data_lake.names import NAME
 from data_lake.sealed import numbered, of_kind, sealed, unsealed
 from data_lake.store import now
-from data_lake.tables import NAME
 from errors import UserError
 
 FOLDER = "views"

@@ -12,6 +12,8 @@ import lance
 import numpy as np
 import pyarrow as pa
 
+from data_lake.sources.episode import Episode, Feature
+
 STATE, ACTION = "observation_state", "action"
 PLACE = ("timestamp", "frame_index", "episode_index", "index", "task_index")  # what the lake numbers itself
 FILE_FORMAT = "2.2"  # blob v2 needs it
@@ -140,6 +142,13 @@ def frames_of(rows: pa.Table, *, fps: float, episode: int, first_index: int, tas
     }
     kept = {name: rows[name] for name in rows.column_names if name != "task"}
     return pa.table({**kept, **numbered})
+
+
+def dotted_names(episode: Episode, features: Mapping[str, Feature]) -> dict[str, Any]:
+    """For `features_of`: of the columns of a source's episode, as its card declares them."""
+    assert episode.rows is not None
+    names = {name: features[name].names if name in features else None for name in episode.rows.column_names}
+    return {lake_name(name): (name, dimensions) for name, dimensions in names.items()}
 
 
 def features_of(frames: pa.Schema, names: dict[str, Any]) -> dict[str, Any]:

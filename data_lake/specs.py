@@ -97,7 +97,8 @@ AS_THE_SOURCE_SAYS = ReadSpec()
 class IngestSpec(Spec):
     """Where episodes come from.
 
-    dataset: name of the lake data set (a label).
+    dataset: name of the lake data set. It is where the episodes go, hence identity of the ingest; what is built on them
+        goes by their contents.
     source: folder or file to read; None: what `collect` recorded. `lake:NAME`, `lake:NAME@3/VIEW`: a data set of the
         lake, or what a saved view keeps of it. A label: files enter identity by their digest.
     format: a name in SOURCES, or `auto` to tell by layout and version.
@@ -107,7 +108,7 @@ class IngestSpec(Spec):
     exclude: source episodes that this loop leaves out; the lake keeps them.
     """
 
-    dataset: str = field(metadata=LABEL)
+    dataset: str
     source: str | None = field(default=None, metadata=LABEL)
     copy: Literal["copy", "reference"] = field(default="copy", metadata=LABEL)
     format: str = "auto"

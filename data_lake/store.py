@@ -199,11 +199,18 @@ class Attempt:
 
 
 def begin(
-    slot: Slot, *, run_id: str, lease_s: float, on_wait: Callable[[Holder], None], mirror: Path | None = None
+    slot: Slot,
+    *,
+    run_id: str,
+    lease_s: float,
+    on_wait: Callable[[Holder], None],
+    mirror: Path | None = None,
+    again: bool = False,
 ) -> Attempt | None:
     """Take the slot, waiting while another builder lives; None when the record exists by then.
 
-    mirror: where attempts on an object store are written before they are put there (see `data_lake.mirror`).
+    mirror: where attempts on an object store are written before they are put there (see `data_lake.mirror`). again:
+    whatever is recorded, to see whether the same comes out.
     """
     here = slot.lake if isinstance(slot.lake, Path) else mirror
     if here is None:
@@ -212,7 +219,7 @@ def begin(
         slot.path / "leases",
         run_id=run_id,
         lease_s=lease_s,
-        is_finished=(slot.path / RECORD).exists,
+        is_finished=(lambda: False) if again else (slot.path / RECORD).exists,
         on_wait=on_wait,
     )
     return Attempt(slot, lease, here) if lease else None

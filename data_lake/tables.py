@@ -5,7 +5,6 @@ is `data_lake/writer.py`.
 """
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,12 +14,12 @@ import lance
 from data_lake.files import LakePath, read_bytes
 from data_lake.given_up import expired, given_up
 from data_lake.integrity import RESTORE, Digests, ensure_intact
+from data_lake.names import ensure_name
 from data_lake.objects import answering
 from data_lake.schema import META, VIDEOS
 from data_lake.sealed import digest_of, numbered, sealed
 from errors import UserError
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 TABLES = ("frames", "videos", "meta")
 FOLDERS = tuple(f"{name}.lance" for name in TABLES)
 
@@ -47,10 +46,7 @@ class Manifest:
 
 def dataset_root(lake: LakePath, name: str) -> LakePath:
     """Where the data set `name` is. Raises UserError LAKE-034 for a name that could lead anywhere else."""
-    if not NAME.fullmatch(name):
-        raise UserError(
-            "LAKE-034", f"not a name for a data set: {name!r}", next_step="use letters, digits, `.`, `-` and `_`"
-        )
+    ensure_name(name)
     return lake / "datasets" / name
 
 

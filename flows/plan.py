@@ -1,13 +1,14 @@
 """What a run would build and why, and what is done already: from the lake's records alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from data_lake.files import LakePath
 from data_lake.reasons import reasons
-from data_lake.refs import Ref, SourceRef
-from data_lake.store import Slot
+from data_lake.refs import Ref, SourceRef, from_json
+from data_lake.standing import lost, unread
+from data_lake.store import Slot, records
 from errors import UserError
 from flows.loop import closed_loop, up_to
 from flows.recipe import LoopRecipe, resolve
@@ -17,7 +18,8 @@ from tasks.code import code_digest
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedStage:
-    """One row of the plan. `slot` is unknown while an upstream data set is: its content names it."""
+    """One row of the plan. `slot` is unknown while an upstream data set is: its content names it. why: it is to be
+    built, or, where it is done, looked at once more."""
 
     stage: Stage
     slot: Slot | None
@@ -27,6 +29,11 @@ class PlannedStage:
     @property
     def state(self) -> str:
         return "done" if self.record else "build"
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a run has nothing to do here."""
+        return self.record is not None and not self.why
 
     @property
     def code_differs(self) -> bool:
@@ -52,7 +59,7 @@ def make_plan(
 
     def look(stage: Stage, spec: Any, *refs: Ref) -> Ref:
         planned.append(_look(stage, spec, refs, lake, recipe.name))
-        found = planned[-1].slot.ref() if planned[-1].slot else None
+        found = _expected(planned[-1].slot) if planned[-1].slot else None
         return found or _Pending(uri="", fingerprint="")
 
     loop = resolve(recipe)
@@ -65,7 +72,30 @@ def _look(stage: Stage, spec: Any, refs: Sequence[Ref], lake: LakePath, label: s
         return PlannedStage(stage=stage, slot=None, record=None, why=_reasons_without_inputs(stage, spec, lake, label))
     slot = stage.slot(spec, *refs, lake=lake)
     record = slot.record()
-    return PlannedStage(stage=stage, slot=slot, record=record, why=() if record else tuple(reasons(slot, label)))
+    if record is None:
+        return PlannedStage(stage=stage, slot=slot, record=None, why=tuple(reasons(slot, label)))
+    if gone := lost(lake, record):
+        return PlannedStage(stage=stage, slot=slot, record=None, why=(f"revoked: {gone}",))
+    return PlannedStage(stage=stage, slot=slot, record=record, why=tuple(filter(None, [unread(lake, record)])))
+
+
+def _expected(slot: Slot) -> Ref | None:
+    """What the slot holds, or will: the same source gives the same content into a data set of any name."""
+    return slot.ref() or next((from_json(record["ref"]) for record in _elsewhere(slot)), None)
+
+
+def _elsewhere(slot: Slot) -> Iterator[dict[str, Any]]:
+    """Records of ingests of the same into a data set of another name, the newest first."""
+    if slot.stage == "ingest" and "revoked" not in slot.identity:
+        wanted = _nameless(slot.identity)
+        for record in reversed(records(slot.lake, slot.stage)):
+            if "revoked" not in record and _nameless(record["identity"]) == wanted:
+                yield record
+
+
+def _nameless(identity: dict[str, Any]) -> dict[str, Any]:
+    ingest = {key: value for key, value in identity["spec"]["ingest"].items() if key != "dataset"}
+    return {key: identity[key] for key in ("version", "inputs")} | {"ingest": ingest}
 
 
 def _reasons_without_inputs(stage: Stage, spec: Any, lake: LakePath, label: str) -> tuple[str, ...]:

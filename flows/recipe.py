@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
+from data_lake.names import ensure_name
 from data_lake.specs import (
     AS_THE_SOURCE_SAYS,
     LABEL,
@@ -90,8 +91,10 @@ class Loop:
 
 def resolve(recipe: LoopRecipe) -> Loop:
     """The one place where anything is derived from a recipe. Pure. Raises UserError PACK-014 where two components of
-    a mixture have one name."""
+    a mixture have one name, LAKE-034 for what is no name of a data set."""
     policy, others = recipe.policy, recipe.mixture.others
+    for ingest in (recipe.ingest, *(each.ingest for each in others)):
+        ensure_name(ingest.dataset)
     names = (recipe.ingest.dataset, *(each.name for each in others))
     if twice := sorted({name for name in names if names.count(name) > 1}):
         hint = "give each a name of its own; the recipe's own data set is called as ingest.dataset is"

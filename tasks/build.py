@@ -3,6 +3,7 @@
 import os
 import pkgutil
 import platform
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -18,7 +19,8 @@ from data_lake.objects import answering
 from data_lake.reasons import reasons
 from data_lake.refs import Ref, SourceRef, to_json
 from data_lake.runs import Run
-from data_lake.store import Attempt, Slot, begin, now, slot_of
+from data_lake.standing import lost, unread
+from data_lake.store import Attempt, Slot, begin, now, revoke, slot_of
 from data_lake.vouched import require_files
 from tasks.code import code_digest
 from tasks.events import StageEvents
@@ -101,19 +103,13 @@ def build(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Built:
 
 
 def _build(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Built:
-    slot = stage.slot(spec, *refs, lake=runtime.lake)
+    slot = _standing(stage, spec, refs, runtime)
     Run(lake=runtime.lake, run_id=runtime.run_id).touch(slot)
     events = StageEvents(stage=stage.title, slot=slot.fingerprint, runtime=runtime)
     if slot.record() is None:
         require_files(runtime.lake, refs)
         events.write("start", why=reasons(slot, runtime.label))
-        attempt = begin(
-            slot,
-            run_id=runtime.run_id,
-            lease_s=runtime.lease_s,
-            on_wait=lambda held: _waiting(events, held),
-            mirror=mirror_of(runtime.lake, runtime.home),
-        )
+        attempt = _begin(slot, events)
         if attempt is not None:
             try:
                 return _build_attempt(stage, spec, refs, attempt, replace(runtime, sink=events.report), events)
@@ -125,6 +121,48 @@ def _build(stage: Stage, spec: Any, *refs: Ref, runtime: Runtime) -> Built:
         raise RuntimeError(f"{slot.name}: the record vanished while this run read it")
     events.write("cached", line=record["summary"]["line"], built=record["provenance"]["finished"], seconds=0.0)
     return Built(ref=ref, record=record, is_cached=True)
+
+
+def _standing(stage: Stage, spec: Any, refs: tuple[Ref, ...], runtime: Runtime) -> Slot:
+    """The stage's slot; behind a record that does not hold any more, which is revoked, the one that replaces it."""
+    slot = stage.slot(spec, *refs, lake=runtime.lake)
+    record = slot.record()
+    why = lost(runtime.lake, record) if record else ""
+    if record and not why and (left := unread(runtime.lake, record)):
+        events = StageEvents(stage=stage.title, slot=slot.fingerprint, runtime=runtime)
+        events.write("start", why=[left])
+        ref = _look_again(stage, spec, refs, slot, replace(runtime, sink=events.report), events)
+        why = "" if ref.fingerprint == record["ref"]["fingerprint"] else f"{left}, and now can"
+    if not why:
+        return slot
+    revoke(slot, why=why, who="vlaloop")
+    return stage.slot(spec, *refs, lake=runtime.lake)
+
+
+def _look_again(
+    stage: Stage, spec: Any, refs: tuple[Ref, ...], slot: Slot, runtime: Runtime, events: StageEvents
+) -> Ref:
+    """What the stage gives now; nothing is recorded, nor kept beside what it put into a data set."""
+    require_files(runtime.lake, refs)
+    attempt = _begin(slot, events, again=True)
+    assert attempt is not None
+    try:
+        return pkgutil.resolve_name(stage.fn)(spec, *refs, out=attempt, runtime=runtime)
+    finally:
+        shutil.rmtree(attempt.path)
+        attempt.release()
+
+
+def _begin(slot: Slot, events: StageEvents, *, again: bool = False) -> Attempt | None:
+    runtime = events.runtime
+    return begin(
+        slot,
+        run_id=runtime.run_id,
+        lease_s=runtime.lease_s,
+        on_wait=lambda held: _waiting(events, held),
+        mirror=mirror_of(runtime.lake, runtime.home),
+        again=again,
+    )
 
 
 def _waiting(events: StageEvents, held: Holder) -> None:

@@ -44,6 +44,7 @@ def ingest(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Attempt, 
         num_quarantined=done.num_quarantined,
         num_frames=done.num_frames,
         num_findings=len(done.findings),
+        num_new=done.num_new,
     )
 
 
@@ -65,6 +66,7 @@ def _from_files(spec: IngestStage, source: SourceRef | EpisodesRef, *, out: Atte
         out_dir=out.path,
         label=source.uri if isinstance(source, SourceRef) else "collect",
         dims=(embodiment.state_dim, embodiment.action_dim),
+        usual=(embodiment.control_hz, embodiment.cameras),
         digests=unchanged(),
         workers=runtime.workers,
         runner=Runner(name=runtime.runner, workers=runtime.workers, address=runtime.ray_address),
@@ -97,6 +99,8 @@ def same_units(read: ReadSpec, embodiment: Embodiment) -> None:
 def summary(done: Ingested) -> Summary:
     """One line, and a row per finding."""
     line = f"{done.num_episodes} ok · {done.num_quarantined} quarantined · {counted(done.num_frames, 'frame')}"
+    there = done.num_episodes - done.num_new
+    line += f" · {done.num_new} new" + (f", {there} there already" if there else "")
     if warnings := sum(item.severity == "warning" for item in done.findings):
         line += f" · {counted(warnings, 'warning')}"
     return Summary(line=line, table=[item.as_json() for item in done.findings])

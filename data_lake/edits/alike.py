@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from data_lake.meaning import MEANT, shared_meaning
+from data_lake.meaning import MEANT, MEANT_WHERE_SAID, meant, shared_meaning
 from data_lake.version import DatasetVersion
 from errors import UserError
 
@@ -28,8 +28,8 @@ def ensure_alike(versions: Sequence[DatasetVersion]) -> None:
 def differences(one: DatasetVersion, other: DatasetVersion) -> Iterator[str]:
     """What the two mean differently, each as a few words. A camera may be absent from one of them, as from episodes of
     a data set; what only describes (codec, `info`, `video_info`) may differ, and names may be given by one alone."""
-    meanings = [shared_meaning(each.root.name, each.episodes) for each in (one, other)]
-    said: list[Said] = [(name, meanings[0].get(name), meanings[1].get(name)) for name in MEANT]
+    meanings = [meant(shared_meaning(each.root.name, each.episodes)) for each in (one, other)]
+    said: list[Said] = [(name, meanings[0].get(name), meanings[1].get(name)) for name in (*MEANT, *MEANT_WHERE_SAID)]
     said.append(("embodiment", one.info["vlaloop"].get("embodiment"), other.info["vlaloop"].get("embodiment")))
     for key in sorted({*one.columns, *other.columns}):
         here, there = one.columns.get(key), other.columns.get(key)

@@ -13,7 +13,6 @@ from data_lake.edits.alike import ensure_alike, features_together
 from data_lake.edits.contents import Contents, damaged, read_video
 from data_lake.edits.edit import Edited, ensure_whole, repeated
 from data_lake.files import LakePath
-from data_lake.schema import lake_name
 from data_lake.statistics import Moments
 from data_lake.tables import Manifest, dataset_root, read_meta
 from data_lake.tally import add_moments
@@ -167,12 +166,7 @@ def _commit(
     done: _Pass, base: DatasetVersion | None, together: Sequence[DatasetVersion], edit: Mapping[str, Any]
 ) -> Manifest | None:
     meta = read_meta(base.root, base.manifest) if base else {}
-    moments = dict(lake_meta.moments_of(json.loads(meta[lake_meta.STATS]))) if base else {}
     features = features_together(together)
-    dotted = {lake_name(key): key for key in features}
-    for name, found in done.moments.items():
-        key = dotted[name]
-        moments[key] = moments[key].merged(found) if key in moments else found
     tables = [*([lake_meta.read_table(meta[lake_meta.EPISODES])] if base else []), *done.taken]
     episodes = pa.concat_tables(tables, promote_options="permissive")
     info = dict(together[0].info) | {
@@ -184,7 +178,7 @@ def _commit(
     }
     files = {
         lake_meta.INFO: json.dumps(info, indent=1).encode(),
-        lake_meta.STATS: json.dumps(lake_meta.stats_json(moments)).encode(),
+        lake_meta.STATS: lake_meta.stats_with(meta, done.moments, features),
         lake_meta.TASKS: lake_meta.parquet_bytes(lake_meta.tasks_table(done.tasks)),
         lake_meta.EPISODES: lake_meta.parquet_bytes(episodes),
     }

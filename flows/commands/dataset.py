@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from data_lake.names import NAME
 from data_lake.one_episode import OneEpisode, find_episodes
 from data_lake.overview import ColumnLine, Overview, overview
-from data_lake.tables import NAME, dataset_root, versions
+from data_lake.tables import dataset_root, versions
 from data_lake.tally import ranges
 from data_lake.version import open_version
 from data_lake.words import counted

@@ -101,6 +101,7 @@ def ingest(
     verify: a file whose size and mtime are as they were is hashed all the same. copy: as in IngestSpec. why: revoke the
     record of an ingest that is finished, and repeat it.
     """
+    from data_lake.names import ensure_name
     from data_lake.specs import IngestSpec
     from flows.follow import Board, LiveView, PlainView
     from tasks.build import build
@@ -108,6 +109,7 @@ def ingest(
     from tasks.events import read_events
     from tasks.specs import IngestStage
 
+    ensure_name(dataset)
     runtime = load_profile("laptop", where, run_id=f"ingest-{uuid.uuid4().hex[:12]}", label=dataset)
     asked = IngestSpec(dataset=dataset, copy=copy, embodiment=embodiment, format=reading[0], read=read_spec(reading[1]))
     spec = IngestStage(ingest=asked)
@@ -127,15 +129,16 @@ def ingest(
         built = build(stage, spec, look, runtime=replace(runtime, sink=told))
     finally:
         view.close()
-    return _say(built, dataset, screen, strict=strict)
+    return _say(built, screen, strict=strict)
 
 
-def _say(built: "Built", dataset: str, screen: Screen, *, strict: bool) -> int:
+def _say(built: "Built", screen: Screen, *, strict: bool) -> int:
     """What came in, and what is wrong with it."""
     ref = asdict(built.ref)
     show_findings(built.record["summary"]["table"], screen.line)
-    done_before = " (done before)" if built.is_cached else ""
-    screen.line(f"{dataset}@{ref['version']}: {built.record['summary']['line']}{done_before}")
+    ref |= {"num_new": 0} if built.is_cached else {}
+    done_before = " (done before, nothing is new)" if built.is_cached else ""
+    screen.line(f"{ref['dataset']}@{ref['version']}: {built.record['summary']['line']}{done_before}")
     failed = strict and ref["num_quarantined"] > 0
     result = {**ref, "cached": built.is_cached, "findings": built.record["summary"]["table"]}
     screen.answer({"command": "ingest", "ok": not failed, "result": result})

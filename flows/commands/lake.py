@@ -12,6 +12,7 @@ from data_lake.refs import from_json
 from data_lake.store import builders, damaged, records
 from data_lake.words import counted
 from errors import UserError
+from flows.commands.quarantine import quarantined, tell_quarantined
 from flows.places import Places
 from flows.screen import DONE, FAILED, Screen, seconds, size
 from tasks.catalogue import STAGES
@@ -59,6 +60,8 @@ def show(where: Places, name: str, screen: Screen) -> int:
     screen.line(f"  {counted(len(record['files']), 'file')} · {size(num_bytes)} · {where.lake / record['ref']['uri']}")
     for line in wrong:
         screen.line(f"  damaged: {line}")
+    out = quarantined(where.lake, record)
+    tell_quarantined(out, record["inputs"], screen)
     screen.line("made of")
     for each in chain.values():
         screen.line(f"  {each['stage']:<12} {short(each):<24} {each['summary']['line']}")
@@ -71,6 +74,7 @@ def show(where: Places, name: str, screen: Screen) -> int:
             "record": record,
             "lineage": [_ref(each) for each in chain.values()],
             "damaged": wrong,
+            "quarantine": out,
         }
     )
     return FAILED if wrong else DONE

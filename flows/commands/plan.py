@@ -28,8 +28,10 @@ def plan(order: Order, screen: Screen) -> int:
     screen.table(("stage", "slot", "state", "why"), rows, whole=("stage", "slot", "state"))
     missing = [took[each.stage.title] for each in planned if not each.record]
     screen.line()
-    if not missing:
+    if all(each.is_settled for each in planned):
         screen.line("everything is done")
+    elif not missing:
+        screen.line("everything is done, but for what is looked at again")
     elif all(each is not None for each in missing):
         screen.line(
             f"{counted(len(missing), 'stage')} to build · about {seconds(sum(each or 0.0 for each in missing))} here"
@@ -83,7 +85,7 @@ def _memory_line(memory: dict[str, Any]) -> str:
 def _why(planned: PlannedStage, took: float | None, builder: Holder | None) -> str:
     if planned.record:
         parts = [planned.record["summary"]["line"] or "built"]
-        return " · ".join([*parts, *(["code differs since build"] if planned.code_differs else [])])
+        return " · ".join([*parts, *planned.why, *(["code differs since build"] if planned.code_differs else [])])
     about = f" · about {seconds(took)} here" if took else ""
     by = f" · run {builder.run_id} is at it" if builder else ""
     return "; ".join(planned.why) + about + by

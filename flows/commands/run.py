@@ -81,7 +81,7 @@ def run(order: Order, rebuild: str | None, why: str | None, screen: Screen) -> i
     profile = f"profile {order.profile} ({runtime.workers} workers)"
     screen.line(f"recipe {recipe.name} · {profile} · lake {order.where.lake}{until}")
     screen.line()
-    if all(each.record for each in planned):
+    if all(each.is_settled for each in planned):
         return _end(order.outcome(planned), None, screen)
     run_id, error = _execute(order, screen)
     planned = order.plan(recipe, sources)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from data_lake.doctor import doctor
-from data_lake.fitting import STRANGERS, Stranger, same_kind
+from data_lake.fitting import STRANGERS, Stranger, same_kind, unusual
 from data_lake.sources import open_source
 from data_lake.sources.episode import Source
 from errors import UserError
@@ -116,3 +116,22 @@ def test_a_source_of_which_nothing_fits_is_refused_early(tmp_path: Path) -> None
     with pytest.raises(Stranger, match="2 action dimensions"):
         ingest(source, tmp_path / "cart", dims=(3, 7), on_progress=lambda done, *_: seen.append(done))
     assert len(seen) == STRANGERS - 1
+
+
+@pytest.mark.parametrize(
+    ("usual", "codes"),
+    [
+        (None, []),
+        ((10.0, ("front",)), []),
+        ((10.05, ("front",)), []),  # 29.97 and 30 Hz are one rate
+        ((80.0, ("front",)), ["LAKE-221"]),
+        ((10.0, ("top", "corner")), ["LAKE-222"]),
+        ((10.0, ("front", "wrist")), ["LAKE-222"]),
+        ((80.0, ("top",)), ["LAKE-221", "LAKE-222"]),
+    ],
+)
+def test_what_is_unusual_for_the_robot_is_said(
+    usual: tuple[float, tuple[str, ...]] | None, codes: list[str], source: Source
+) -> None:
+    found = unusual(source.card, usual)
+    assert [each.code for each in found] == codes and {each.severity for each in found} <= {"warning"}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from data_lake.curation import Choice
+from data_lake.declaring import Declared
 from data_lake.head import leave_out, look_at_head, take_head
 from data_lake.ingested import Ingested
 from data_lake.refs import SourceRef
@@ -55,6 +56,13 @@ def test_the_digest_follows_content_not_place(lake: Path, tmp_path: Path) -> Non
     assert here.fingerprint == there.fingerprint
 
 
+@pytest.fixture
+def let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As releases did that compared no meanings: their data sets are still there."""
+    monkeypatch.setattr(Declared, "_alike", lambda *_: None)
+
+
+@pytest.mark.usefixtures("let_in")
 def test_unlike_meanings_are_refused(lake: Path, tmp_path: Path) -> None:
     folder = write_v2(tmp_path / "bgr", (5,))
     ingest(folder, lake / "datasets" / "cart", replace(SPEC, read=ReadSpec(colour_order="bgr")))
@@ -65,9 +73,8 @@ def test_unlike_meanings_are_refused(lake: Path, tmp_path: Path) -> None:
 
 def test_mapped_grippers_and_others_do_not_mix(lake: Path, tmp_path: Path) -> None:
     mapped = ReadSpec(grippers=(GripperSpec(column="state", dim=2, open=1.0, closed=0.0),))
-    ingest(write_v2(tmp_path / "mapped", (5,)), lake / "datasets" / "cart", replace(SPEC, read=mapped))
     with pytest.raises(UserError, match="grippers"):
-        look_at_head(lake, "lake:cart")
+        ingest(write_v2(tmp_path / "mapped", (5,)), lake / "datasets" / "cart", replace(SPEC, read=mapped))
 
 
 def test_no_such_data_set(tmp_path: Path) -> None:
@@ -120,6 +127,7 @@ def test_a_changed_view_leaves_a_started_run_alone(lake: Path, tmp_path: Path) -
     assert look_at_head(lake, "lake:cart/mine").path == "lake:cart@2/mine@2"
 
 
+@pytest.mark.usefixtures("let_in")
 def test_what_other_sources_mean_does_not_matter_to_a_view_without_them(lake: Path, tmp_path: Path) -> None:
     folder = write_v2(tmp_path / "bgr", (5,))
     ingest(folder, lake / "datasets" / "cart", replace(SPEC, read=ReadSpec(colour_order="bgr")))

@@ -125,7 +125,7 @@ def test_what_the_recorder_declares_goes_before_the_recipe(v2: Path, tmp_path: P
     v3 = write_v3(tmp_path / "v3", v2, LENGTHS, declared=declared)
     done = ingest(v3, tmp_path / "cart")
     assert (done.view["meaning"]["render_every"], done.view["meaning"]["colour_order"]) == (4, "bgr")
-    assert done.fingerprint != ingest(v2, tmp_path / "cart").fingerprint, "the same pixels with another meaning"
+    assert done.fingerprint != ingest(v2, tmp_path / "plain").fingerprint, "the same pixels with another meaning"
     with pytest.raises(UserError) as error:
         ingest(v3, tmp_path / "cart", replace(SPEC, embodiment="crane"))
     assert error.value.code == "LAKE-005"

@@ -57,7 +57,13 @@ def test_one_changed_field_rebuilds_exactly_what_depends_on_it(
     assert all("upstream" in why for why in later)
 
 
-@pytest.mark.parametrize("label", ["ingest.dataset=other", "train.checkpoint_every=5", "evaluate.num_videos=0"])
+def test_another_name_of_the_data_set_is_another_ingest_of_the_same_content(smoke_lake: tuple[Path, Path]) -> None:
+    assert built(smoke_lake[0], "ingest.dataset=other") == ["ingest"]
+    (why,) = states(smoke_lake[0], "ingest.dataset=other")["ingest"][1]
+    assert why.startswith("ingest.dataset: ")
+
+
+@pytest.mark.parametrize("label", ["train.checkpoint_every=5", "evaluate.num_videos=0"])
 def test_labels_rebuild_nothing(smoke_lake: tuple[Path, Path], label: str) -> None:
     assert built(smoke_lake[0], label) == []
 

@@ -72,8 +72,11 @@ def ingest(spec: Any, source: Ref, *, out: Attempt, runtime: Runtime) -> Dataset
     warning = {**finding, "code": "LAKE-021", "severity": "warning", "episode": None, "file": "meta/info.json",
                "message": "total_frames says 400, the files hold 412"}  # fmt: skip
     _write(out, "findings.json", [finding, warning, {**warning, "file": "meta/tasks.jsonl"}])
-    _write(out, "quarantine.json", [finding])
-    (runtime.lake / "datasets" / spec.ingest.dataset).mkdir(parents=True)  # no tables: nothing here reads them
+    left_out = {"episode": 3, "file": finding["file"], "lasting": True, "done": "left out", "findings": [finding]}
+    _write(out, "quarantine.json", [left_out])
+    manifest = runtime.lake / "datasets" / spec.ingest.dataset / "manifests/000001.json"
+    manifest.parent.mkdir(parents=True)  # no tables: nothing here reads them
+    manifest.touch()
     runtime.report(Summary(line="247 ok · 1 quarantined · 18,350 frames"))
     return DatasetRef(uri=out.uri, fingerprint="d" + out.fingerprint[1:], dataset=spec.ingest.dataset, version=1,
                       num_episodes=247, num_quarantined=1, num_frames=18_350, num_findings=3)  # fmt: skip

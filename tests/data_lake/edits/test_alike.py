@@ -1,5 +1,6 @@
 """What two versions mean is compared, not how it is written; of features every field is kept."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from data_lake.edits.alike import differences, ensure_alike, features_together
+from data_lake.meaning import MEANT, MEANT_WHERE_SAID
 from data_lake.version import DatasetVersion, open_version
 from errors import UserError
 from tests.data_lake.recordings import CAMERA, write_v2
@@ -79,3 +81,11 @@ def test_every_field_is_kept(version: DatasetVersion) -> None:
     """Of the first that says it: one without names takes them from the other, and keeps what it says itself."""
     bare = with_feature(version, "action", names=None, fps=10)
     assert features_together([bare, version])["action"] == {**version.info["features"]["action"], "fps": 10}
+
+
+@pytest.mark.parametrize("name", [*MEANT, *MEANT_WHERE_SAID])
+def test_everything_that_is_identity_keeps_data_sets_apart(version: DatasetVersion, name: str) -> None:
+    meaning = json.loads(version.episodes[0]["meaning"])
+    rows = [{**row, "meaning": json.dumps({**meaning, name: ["other"]})} for row in version.episodes]
+    (told,) = differences(version, replace(version, episode_rows=pa.Table.from_pylist(rows)))
+    assert told.startswith(f"{name} (") and '["other"]' in told

@@ -1,0 +1,31 @@
+"""What `ingest` says came in, and what `show` says was left out."""
+
+from pathlib import Path
+
+from flows.cli import main
+from tests.data_lake.recordings import change_info, write_v2
+from tests.flows.test_commands import Captured, answer
+
+
+def test_ingest_says_what_is_new_and_show_what_was_left_out(tmp_path: Path, capsys: Captured) -> None:
+    source = write_v2(tmp_path / "source")
+    (source / "data/chunk-000/episode_000001.parquet").write_bytes(b"PAR1")
+    words = ("ingest", str(source), "--embodiment", "tests.tasks.test_ingest:CART", "--dataset")
+    places = ("--lake", str(tmp_path / "lake"), "--home", str(tmp_path / "home"))
+    first = answer(tmp_path, capsys, *words, "cart")["result"]
+    again = answer(tmp_path, capsys, *words, "cart")["result"]
+    assert (first["num_new"], again["num_new"], again["cached"]) == (2, 0, True)
+    assert main([*words, "wagon", *places]) == 0
+    assert "wagon@1: 2 ok · 1 quarantined · 18 frames · 2 new" in capsys.readouterr().out
+    change_info(source, robot_type="another")
+    assert main([*words, "cart", *places]) == 0
+    assert "cart@1: 2 ok · 1 quarantined · 18 frames · 0 new, 2 there already" in capsys.readouterr().out
+    slot = first["uri"].partition("/attempts")[0]
+    (left_out,) = answer(tmp_path, capsys, "show", slot)["quarantine"]
+    assert left_out["episode"] == 1
+    assert main(["show", slot, *places]) == 0
+    shown = capsys.readouterr().out
+    (found,) = (each for each in left_out["findings"] if each["severity"] == "error")
+    for told in (str(source), f"episode 1 · {left_out['file']}", found["code"], found["message"], found["fix"]):
+        assert told in shown
+    assert main([*words, "../x", *places]) != 0 and "LAKE-034" in capsys.readouterr().err
