@@ -265,11 +265,7 @@ CODES: dict[str, Code] = {
     "LAKE-210": _lake("a view gave other episodes than when the run began", "start a new run"),
     "LAKE-212": _lake("not a name for a saved view", "use letters, digits, `.`, `-` and `_`"),
     "LAKE-213": _lake("a camera cannot be put into its slot", "set preprocess.cameras to cameras that there are"),
-    "LAKE-221": _odd(
-        "the source has another rate than the embodiment",
-        "it is ingested as it is",
-        "see that ingest.embodiment and ingest.read.fps are right",
-    ),
+    "LAKE-221": _odd("the source has another rate than the embodiment", "it is ingested", "see that both are right"),
     "LAKE-222": _odd(
         "the source has other cameras than the embodiment",
         "they are ingested under their own names",

@@ -102,9 +102,6 @@ def ingest_source(
         for _ in range(TRIES):
             done = _begin(dataset_root, order)
             _read(done, source, ledger, order, on_progress)
-            done.ensure_some_fit(1)
-            if not done.entries:
-                raise nothing_sound(source, done.bad, done.findings)
             unchanged()
             is_new = done.declared.settle(is_new=bool(done.added)) or done.writer.is_changed
             manifest = _commit(done, source, order) if is_new else done.writer.base
@@ -143,6 +140,9 @@ def _read(done: Pass, source: Source, ledger: Ledger, order: _Order, on_progress
                 done.entries.append(entry)
                 num_frames += entry["length"]
             on_progress(number, total, {"frames": num_frames, "quarantined": len(done.bad)})
+    done.ensure_some_fit(1)
+    if not done.entries:
+        raise nothing_sound(source, done.bad, done.findings)
 
 
 def _entry(done: Pass, seen: Seen, source: Source, order: _Order) -> dict[str, Any] | None:
