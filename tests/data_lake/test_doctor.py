@@ -191,4 +191,5 @@ def test_a_recording_without_its_data(shared_data: Path) -> None:
     answer = doctor(os.fspath(shared_data / "lerobot-v2.1-g1-partial"))
     assert answer["episodes"] == {"in": 100, "ok": 4, "quarantined": 96}
     assert codes(answer)[:2] == ["LAKE-010", "LAKE-009"], "of 96 and 93 episodes"
-    assert "(and in 92 more episodes)" in answer["findings"][0]["message"]
+    assert "(and in 95 more episodes)" in answer["findings"][0]["message"]
+    assert "(and in 92 more episodes)" in answer["findings"][1]["message"]
