@@ -16,16 +16,17 @@ from upath import UPath
 
 from data_lake import objects
 from data_lake.files import LakePath, link_or_copy, name_below, tree
-from data_lake.vouched import content_sha256
+from data_lake.vouched import content_sha256, read_before_use
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """A folder that the stage wrote. digests: SHA-256 of its files by name, as far as a record vouches for them.
-    stored: where those are on an object store; `folder` is then what this machine has of them, which may be nothing."""
+    """A folder that the stage wrote. digests: SHA-256 of its files by name, as far as a record vouches for them. large:
+    those of them that are taken on its word, as whoever builds on a slot takes them. stored: where those are on an object store; `folder` is then what this machine has of them, which may be nothing."""
 
     folder: Path
     digests: dict[str, str] = field(default_factory=dict)
+    large: frozenset[str] = frozenset()
     stored: UPath | None = None
 
     @classmethod
@@ -33,8 +34,13 @@ class Output:
         """Of a finished slot: the folder that its ref names."""
         uri = record["ref"]["uri"]
         prefix = uri.removeprefix(f"{record['stage']}/{record['fingerprint']}/") + "/"
-        files = {name.removeprefix(prefix): told["sha256"] for name, told in record["files"].items()}
-        return cls(folder=mirror / uri, digests=files, stored=None if isinstance(lake, Path) else lake / uri)
+        files = {name.removeprefix(prefix): told for name, told in record["files"].items()}
+        return cls(
+            folder=mirror / uri,
+            digests={name: told["sha256"] for name, told in files.items()},
+            large=frozenset(files) - frozenset(read_before_use(files)),
+            stored=None if isinstance(lake, Path) else lake / uri,
+        )
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -45,7 +51,10 @@ class Output:
         return os.path.exists(self.folder / name)
 
     def holds(self, name: str, told: str | None = None) -> bool:
-        """Whether the file here has the SHA-256 that the record vouches for or, without one, that was `told`."""
+        """Whether the file here has the SHA-256 that the record vouches for or, without one, that was `told`; not asked
+        of what is large."""
+        if name in self.large:
+            return True
         digest = self.digests.get(name, told)
         return digest is None or content_sha256(self.folder / name) == digest
 
@@ -54,8 +63,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Earlier:
-    """What `outputs`, the best first, hold for `out`. vouch: told (path, SHA-256) of each file that was linked, having
-    been read.
+    """What `outputs`, the best first, hold for `out`. vouch: told (path, SHA-256) of each file that was linked.
 
     copy: asked with (path, object, bytes, SHA-256) to put an object of the store where `path` will be there.
     """

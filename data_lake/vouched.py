@@ -67,14 +67,17 @@ def content_sha256(path: LakePath) -> str:
     return _seen[key]
 
 
+def read_before_use(files: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Of a slot's `files` ({name: {"size", "sha256"}}) those whose content is looked at: all where they are few bytes,
+    else all but the data of tables."""
+    if sum(each["size"] for each in files.values()) <= SMALL_SLOT:
+        return list(files)
+    return [name for name, each in files.items() if each["size"] <= SMALL_FILE and ".lance/data/" not in name]
+
+
 def _changed(root: LakePath, files: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Names below `root` of those `files` ({name: {"size", "sha256"}}) that are small and have another content."""
-    is_small = sum(each["size"] for each in files.values()) <= SMALL_SLOT
-    names = [name for name in files if is_small or _is_light(name, files[name]["size"])]
+    """Names below `root` of those `files` that are looked at and have another content."""
+    names = read_before_use(files)
     with ThreadPoolExecutor(TOGETHER) as pool:
         digests = pool.map(lambda name: content_sha256(root / name), names)
         return [name for name, digest in zip(names, digests, strict=True) if digest != files[name]["sha256"]]
-
-
-def _is_light(name: str, num_bytes: int) -> bool:
-    return num_bytes <= SMALL_FILE and ".lance/data/" not in name

@@ -1,12 +1,13 @@
 """What earlier outputs hold is taken whole or not at all, linked, and vouched for only as a record did."""
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from upath import UPath
 
-from data_lake import objects
+from data_lake import objects, vouched
 from data_lake.earlier import Earlier, Output
 from data_lake.files import sha256
 
@@ -87,3 +88,21 @@ def test_what_only_the_store_has_is_copied_there_and_fetched_if_it_is_read(bucke
     assert copied == [(out / name, stored / name, len(name), digests[name]) for name in ("sub/b", "c", "a")]
     assert sorted(path.name for path in out.rglob("*") if path.is_file()) == ["a", "c"]
     assert (out / "a").read_bytes() == b"a" and (out / "c").samefile(tmp_path / "here/c")
+
+
+def test_what_is_large_is_taken_on_the_word_of_its_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As whoever builds on the slot takes it; what is no data of a table is looked at all the same."""
+    monkeypatch.setattr(vouched, "SMALL_SLOT", 0)
+    files = {"out/a.lance/data/0.lance": b"rows", "out/card.json": b"{}"}
+    told = {name: {"size": len(each), "sha256": hashlib.sha256(each).hexdigest()} for name, each in files.items()}
+    record = {"stage": "made", "fingerprint": "f", "ref": {"uri": "made/f/out"}, "files": told}
+    for name in files:
+        path = tmp_path / "made/f" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"else")
+    (tmp_path / "new").mkdir()
+    vouched_for: dict[str, str] = {}
+    output = Output.of_record(tmp_path, tmp_path, record)
+    earlier = Earlier(tmp_path / "new", [output], lambda path, digest: vouched_for.update({path.name: digest}))
+    assert earlier.take(["a.lance/data/0.lance"]) and not earlier.take(["card.json"])
+    assert vouched_for == {"0.lance": told["out/a.lance/data/0.lance"]["sha256"]}, "so that its damage can be found"
