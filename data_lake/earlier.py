@@ -22,7 +22,8 @@ from data_lake.vouched import content_sha256, read_before_use
 @dataclass(frozen=True, kw_only=True)
 class Output:
     """A folder that the stage wrote. digests: SHA-256 of its files by name, as far as a record vouches for them. large:
-    those of them that are taken on its word, as whoever builds on a slot takes them. stored: where those are on an object store; `folder` is then what this machine has of them, which may be nothing."""
+    those of them that are taken on its word, as whoever builds on a slot takes them. stored: where all are on an object
+    store; `folder` is then what this machine has of them, which may be nothing."""
 
     folder: Path
     digests: dict[str, str] = field(default_factory=dict)
