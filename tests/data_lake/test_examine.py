@@ -43,7 +43,9 @@ def test_the_same_video_twice_is_said(source: Path) -> None:
     videos = [source / f"videos/chunk-000/{CAMERA}/episode_{number:06d}.mp4" for number in (2, 4)]
     shutil.copy(videos[0], videos[1])
     found, tally = all_of(source), Tally()
-    repeated = [tally.repeats(each.episode.source_episode, each.content_hash, each.digests) for each in found]
+    repeated = [
+        tally.repeats(each.episode.source_episode, each.recording, each.content_hash, each.digests) for each in found
+    ]
     assert [(item.episode, item.code) for several in repeated for item in several] == [(4, "LAKE-033")]
     assert all(each.is_ok and not each.findings for each in found)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from data_lake.curation import Choice
-from data_lake.declaring import Declared
 from data_lake.head import leave_out, look_at_head, take_head
 from data_lake.ingested import Ingested
 from data_lake.refs import SourceRef
@@ -54,12 +53,6 @@ def test_the_digest_follows_content_not_place(lake: Path, tmp_path: Path) -> Non
     shutil.copytree(lake / "datasets" / "cart", tmp_path / "elsewhere" / "datasets" / "renamed")
     here, there = look_at_head(lake, "lake:cart"), look_at_head(tmp_path / "elsewhere", "lake:renamed")
     assert here.fingerprint == there.fingerprint
-
-
-@pytest.fixture
-def let_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As releases did that compared no meanings: their data sets are still there."""
-    monkeypatch.setattr(Declared, "_alike", lambda *_: None)
 
 
 @pytest.mark.usefixtures("let_in")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from data_lake.declaring import Declared
 from data_lake.examine import examine
 from data_lake.fitting import Stranger
 from data_lake.ingest_pass import Pass, onto_newest
@@ -13,7 +14,7 @@ from data_lake.review import Seen
 from data_lake.sources import open_source
 from data_lake.tally import Tally
 from tests.data_lake.recordings import CAMERA, FPS, TASKS, write_v2
-from tests.data_lake.seen import LENGTHS, ingest
+from tests.data_lake.seen import LENGTHS, SPEC, ingest
 
 
 @pytest.fixture
@@ -22,7 +23,8 @@ def v2(tmp_path: Path) -> Path:
 
 
 def begun(tmp_path: Path) -> Pass:
-    return onto_newest(tmp_path / "cart", "v2", leave=False, cluster=None)
+    declared = Declared(dataset="cart", source="v2", recorded=(), said={})
+    return onto_newest(tmp_path / "cart", "v2", SPEC, declared=declared, cluster=None)
 
 
 def test_onto_nothing(v2: Path, tmp_path: Path) -> None:

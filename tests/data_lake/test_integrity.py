@@ -117,7 +117,7 @@ def test_a_version_hashes_only_what_it_adds(recorded: Path, monkeypatch: pytest.
     first, second = read_manifest(root, 1), read_manifest(root, 2)
     assert first is not None and second is not None
     read: list[str] = []
-    monkeypatch.setattr(integrity, "_blocks", lambda path: read.append(path.relative_to(root).as_posix()) or [])
+    monkeypatch.setattr(integrity, "digest_blocks", lambda path: read.append(path.relative_to(root).as_posix()) or [])
     assert digests(root, second.vector, first.files).keys() == second.files.keys()
     assert set(read) == second.files.keys() - first.files.keys()
 

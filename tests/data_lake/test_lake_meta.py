@@ -31,6 +31,7 @@ def entry(number: int, *cameras: str) -> dict[str, object]:
         "tasks": ["push"],
         "views": views,
         "content_hash": f"{number:064d}",
+        lake_meta.RECORDING: f"{number + 9:064d}",
         "source": "v2",
         "extra": {"seed": 3},
     }

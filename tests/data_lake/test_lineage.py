@@ -21,7 +21,8 @@ def test_the_same_content_is_known_by_its_hash(tmp_path: Path) -> None:
     ingest(v2, lake, "cart")
     ingest(write_v3(tmp_path / "v3", v2), lake, "other")
     held = lineage(lake)
-    assert sorted(held.values()) == [[("cart", number), ("other", number)] for number in range(3)]
+    assert len(held) == 6, "of each episode its content and its recording"
+    assert {tuple(each) for each in held.values()} == {(("cart", number), ("other", number)) for number in range(3)}
     found = [item for item in doctor("cart", lake=lake)["findings"] if item["code"] == "LAKE-148"]
     assert [(item["severity"], item["episode"]) for item in found] == [("note", 0)]
     assert found[0]["message"].endswith("episode 0 of other (and in 2 more episodes)")
@@ -33,4 +34,4 @@ def test_a_broken_neighbour_is_left_out(tmp_path: Path) -> None:
     ingest(v2, lake, "cart")
     (lake / "datasets/broken/manifests").mkdir(parents=True)
     (lake / "datasets/broken/manifests/00000001.json").write_text("{")
-    assert len(lineage(lake)) == 3
+    assert {name for each in lineage(lake).values() for name, _ in each} == {"cart"}

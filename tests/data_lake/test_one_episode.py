@@ -34,7 +34,7 @@ def test_by_the_lakes_number(version: DatasetVersion) -> None:
 
 
 def test_by_the_sources_number_all_that_have_it(version: DatasetVersion) -> None:
-    found = find_episodes(version, source_episode=0)
+    found = find_episodes(version, source_episode="0")
     assert [(each.episode_index, each.source) for each in found] == [(0, "source-0"), (2, "source-1")]
 
 
@@ -48,4 +48,4 @@ def test_none_is_said(version: DatasetVersion, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"LAKE-190.*episode_index 3\b[\s\S]*from 0 to 2"):
         find_episodes(version, episode=3)
     with pytest.raises(UserError, match=r"LAKE-190.*source_episode 2\b"):
-        find_episodes(version, source_episode=2)
+        find_episodes(version, source_episode="2")

@@ -105,6 +105,7 @@ def test_marks(version: DatasetVersion, told: Overview) -> None:
     assert marks_of(replace(version, episode_rows=blind))["no camera front"].tolist() == [1]
 
 
+@pytest.mark.usefixtures("let_in")
 def test_each_meaning_once(tmp_path: Path) -> None:
     root = tmp_path / "lake/datasets/cart"
     ingest(write_v2(tmp_path / "one", (8, 12)), root)

@@ -216,6 +216,7 @@ def test_pictures_that_are_not_upright_rgb_are_said(form: str, tmp_path: Path) -
     assert {json.loads(row["meaning"])["colour_order"] for row in again.episodes} == {"bgr"}
 
 
+@pytest.mark.usefixtures("let_in")
 def test_episodes_that_mean_different_things_are_refused(tmp_path: Path) -> None:
     taken_in(write_v2(tmp_path / "one"), tmp_path / "lake")
     spec = IngestSpec(dataset="cart", embodiment="cart", read=ReadSpec(colour_order="bgr"))
