@@ -113,6 +113,7 @@ def _trained(sets: Sets, folder: Path, tier: Tier) -> dict[str, float]:
         "output": str(folder / "out"),
         "earlier": [],
         "preprocessed": str(folder),
+        "assets": str(folder),
         "packed": str(folder / "packed"),
         "threads": 1,
         "micro_batch_rows": ROWS_PER_STEP,
