@@ -20,7 +20,7 @@ def test_both_places_give_the_same_and_what_passed_is_counted(tmp_path: Path) ->
         out.mkdir(parents=True)
         preprocess_view(read_view(lake / "ingest/view"), dataset, request_for(images=tier), out)
     with patch.dict(os.environ):
-        found = measured(lake, 0.0, steps=3, rounds=1)
+        found = measured(lake, 0.0, num_steps=3, rounds=1)
     assert found.keys() == {f"{tier}_{order}" for tier in TIERS for order in SHUFFLES}
     for (each,) in found.values():
         assert each["share"] == each["remote"]["per_s"] / each["local"]["per_s"] and each["requests_per_batch"] >= 1
