@@ -4,18 +4,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import lance
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_lake import shelf_afar
-from data_lake.schema import VIDEOS
 from data_lake.shelf_afar import ShelvesAfar
-from data_lake.writer import _commit, _write
+from data_lake.writer import _write
 from errors import Transient
 from tests.data_lake.afar import Kept, Pretended
-from tests.data_lake.test_shelf import row
+from tests.data_lake.test_shelf import row, stored_in
 
 
 def shelves(folder: Path, cluster: Pretended) -> ShelvesAfar:
@@ -39,10 +37,7 @@ def test_every_byte_arrives_in_order(
     assert afar.durable() == (len(sizes), fragments)
     for each in cluster.units:
         assert len(each) == 1 or sum(told["file_size"] for _, told in each) <= shelf_bytes
-    table = lance.dataset(str(folder / "videos.lance"), version=_commit(folder / "videos.lance", VIDEOS, fragments))
-    assert table.to_table(columns=["file_index"])["file_index"].to_pylist() == list(range(len(sizes)))
-    blobs = table.take_blobs("video_bytes", indices=list(range(len(sizes))))
-    assert [blob.readall() for blob in blobs if blob is not None] == contents
+    assert stored_in(folder / "videos.lance", fragments) == list(enumerate(contents))
 
 
 @pytest.mark.parametrize("now", [b"other", b"shor"])
