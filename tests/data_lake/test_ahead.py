@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from data_lake.ahead import FEWEST, WAITING_THREADS, Ahead, Begin, threads
+from data_lake.ahead import FEWEST, NOTICED_S, WAITING_THREADS, Ahead, Begin, threads
 
 
 def test_values_come_in_the_order_of_keys() -> None:
@@ -32,23 +32,33 @@ def test_it_stays_small_where_nobody_waits() -> None:
     assert ahead.in_flight <= FEWEST + 1  # the first value has to be waited for
 
 
+class Late(Future[int]):
+    """Has always to be waited for, whatever the machine does meanwhile."""
+
+    def result(self, timeout: float | None = None) -> int:
+        time.sleep(2 * NOTICED_S)
+        return super().result(timeout)
+
+
 def test_never_more_in_flight_than_the_bytes_allow() -> None:
-    """Values of 10 bytes under a bound of 40: at most four are made and not yet taken, whatever the threads."""
-    lock, made, taken, most = threading.Lock(), 0, 0, 0
+    """Values of 10 bytes under a bound of 40: four are begun and not yet taken, and never more."""
+    begun, ahead_of_taker = 0, []
 
-    def make(key: int) -> int:
-        nonlocal made, most
-        time.sleep(0.002)
-        with lock:
-            made += 1
-            most = max(most, made - taken)
-        return key
+    @contextmanager
+    def late(make: Callable[[int], int]) -> Iterator[Begin[int]]:
+        def begin(key: int) -> Future[int]:
+            nonlocal begun
+            begun += 1
+            made = Late()
+            made.set_result(make(key))
+            return made
 
-    ahead = Ahead(make, lambda _: 10, max_bytes=40)
-    for _ in ahead.over(range(60)):
-        with lock:
-            taken += 1
-    assert FEWEST <= most <= 5  # the one that is being handed over counts once more
+        yield begin
+
+    values = Ahead(lambda key: key, lambda _: 10, max_bytes=40, makers=late).over(range(60))
+    for taken, _ in enumerate(values, 1):
+        ahead_of_taker.append(begun - taken)
+    assert max(ahead_of_taker) == 4 and ahead_of_taker[:3] == [FEWEST + 1, 4, 4]
 
 
 def test_what_is_far_is_soon_waited_for_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
