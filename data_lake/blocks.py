@@ -34,6 +34,10 @@ class Block:
     def num_steps(self) -> int:
         return sum(episode.length for episode in self.episodes)
 
+    def part(self, start: int, stop: int, recipe: str) -> "Block":
+        """Its episodes [start, stop), as a block of their own. recipe: `recipe_key` of the view."""
+        return _block(recipe, self.first + start, self.episodes[start:stop], self.splits[start:stop])
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
@@ -65,18 +69,20 @@ def recipe_of(view: DatasetView, request: Request) -> dict[str, Any]:
     }
 
 
+def recipe_key(view: DatasetView, request: Request) -> str:
+    return _key(recipe_of(view, request))
+
+
 def blocks_of(view: DatasetView, request: Request, splits: Sequence[int]) -> list[Block]:
     """The view in blocks, in its order."""
-    recipe = _key(recipe_of(view, request))
-    return [
-        Block(
-            key=_key(recipe, [[view.episodes[n].content_hash, splits[n]] for n in places]),
-            first=places.start,
-            episodes=view.episodes[places.start : places.stop],
-            splits=tuple(splits[places.start : places.stop]),
-        )
-        for places in _runs(view, request)
-    ]
+    recipe = recipe_key(view, request)
+    runs = ((places.start, places.stop) for places in _runs(view, request))
+    return [_block(recipe, start, view.episodes[start:stop], splits[start:stop]) for start, stop in runs]
+
+
+def _block(recipe: str, first: int, episodes: Sequence[ViewEpisode], splits: Sequence[int]) -> Block:
+    told = [[episode.content_hash, split] for episode, split in zip(episodes, splits, strict=True)]
+    return Block(key=_key(recipe, told), first=first, episodes=tuple(episodes), splits=tuple(splits))
 
 
 def groups_of(blocks: Sequence[Block]) -> list[Group]:

@@ -14,7 +14,7 @@ from typing import Any
 import lance
 from lance.fragment import FragmentMetadata
 
-from data_lake.blocks import Block, Group, blocks_of, groups_of
+from data_lake.blocks import Block, Group, blocks_of, groups_of, recipe_key
 from data_lake.card import make_card
 from data_lake.earlier import Earlier
 from data_lake.files import LakePath, replace
@@ -77,8 +77,8 @@ def preprocess_view(
     video = VideoPlaces(view, dataset, request, out) if request.images == VIDEO else None
     build = _Build(view, dataset, request, out, runner or Runner(), earlier or Earlier(out))
     blocks = blocks_of(view, request, splits)
-    num_adopted = build.prepare(blocks, report)
-    tellings = [read_description(out, block.key) for block in blocks]
+    pieces, num_adopted = build.prepare(blocks, report)
+    tellings = [read_description(out, piece.key) for piece in pieces]
     for each in tellings:
         build.earlier.made(each.get("sha256", {}))
     build.commit_steps(tellings)
@@ -86,8 +86,8 @@ def preprocess_view(
     fidelity = Fidelity().merged([Fidelity(**each["fidelity"]) for each in tellings])
     card = make_card(view, request, stats, splits, out) | {"images": told(request.images, fidelity)}
     card |= {"video": video.card} if video else {}
-    build.commit_samples(blocks, tellings, card, video)
-    marks = _written_marks(out, blocks, tellings) | {"constant_action_dims": len(constant_dimensions(stats["action"]))}
+    build.commit_samples(pieces, tellings, card, video)
+    marks = _written_marks(out, pieces, tellings) | {"constant_action_dims": len(constant_dimensions(stats["action"]))}
     if video:
         del marks["black_images"]  # nobody looked at the pictures
     replace(out / "card.json", json.dumps(card | {"marks": marks}, indent=1).encode() + b"\n")
@@ -112,22 +112,43 @@ class _Build:
     ) -> None:
         self.request, self.out, self.runner, self.earlier = request, out, runner, earlier
         self.workshop = Workshop.of(view, dataset, request, out).dumps()
+        self.recipe = recipe_key(view, request)
 
-    def prepare(self, blocks: Sequence[Block], report: Report) -> int:
-        """See that each block's files are there; returns how many episodes' were adopted."""
+    def prepare(self, blocks: Sequence[Block], report: Report) -> tuple[list[Block], int]:
+        """See that the files of all blocks are there; returns the blocks, or the pieces of them that have files of
+        their own, and how many episodes' were adopted."""
         total = sum(len(block.episodes) for block in blocks)
         distinct = {block.key: block for block in blocks}
         with ThreadPoolExecutor(TOGETHER) as pool:  # on an object store each of them waits for a few answers
             adopted = dict(zip(distinct, pool.map(self._adopted, distinct), strict=True))
-        missing = [block for block in distinct.values() if not adopted[block.key]]
-        done = num_adopted = total - sum(len(block.episodes) for block in blocks if block in missing)
+        pieces = [piece for block in blocks for piece in self._pieces(block, adopted)]
+        missing = {piece.key: piece for piece in pieces if not adopted[piece.key]}
+        done = num_adopted = sum(len(piece.episodes) for piece in pieces if piece.key not in missing)
         report(done, total)
-        units = [block_json(block) for block in missing]
+        units = [block_json(block) for block in missing.values()]
         finished = self.runner.run("data_lake.prepare:prepare_block", self.workshop, units)
-        for block, _ in zip(missing, finished, strict=True):
+        for block, _ in zip(missing.values(), finished, strict=True):
             done += len(block.episodes)
             report(min(done, total), total)
-        return num_adopted
+        return pieces, num_adopted
+
+    def _pieces(self, block: Block, adopted: dict[str, bool]) -> list[Block]:
+        """A block as far as earlier builds had it, from its beginning, and the rest of it. The last block of a view
+        ends where the view does: after an append it is the beginning of a longer one. adopted: what is known."""
+        pieces: list[Block] = []
+        held, stops = 0, len(block.episodes)
+        while held < stops:
+            rest, *shorter = (block.part(held, stop, self.recipe) for stop in range(stops, held, -1))
+            for piece in (rest, *shorter):
+                if piece.key not in adopted:
+                    adopted[piece.key] = self._adopted(piece.key)
+                if adopted[piece.key]:
+                    break
+            else:
+                piece = rest
+            pieces.append(piece)
+            held += len(piece.episodes)
+        return pieces
 
     def _adopted(self, key: str) -> bool:
         content = self.earlier.read(description(key))
@@ -163,18 +184,18 @@ class _Build:
 
     def commit_samples(
         self,
-        blocks: Sequence[Block],
+        pieces: Sequence[Block],
         tellings: Iterable[dict[str, Any]],
         card: dict[str, Any],
         video: VideoPlaces | None,
     ) -> None:
-        """samples.lance: each block's content beside its places in this view."""
+        """samples.lance: each piece's content beside its places in this view."""
         schema = samples_schema(self.request.inputs["views"], card["proprio_dim"], self.request.images)
         placed, joining = placed_part(schema), Joining(schema)
         placing = Placing(self.request, card, self.out, placed, video)
         fragments = []
-        for block, each in zip(blocks, tellings, strict=True):
-            part = write_part([placing.batch(block)], placed, self.out / SAMPLES)
+        for piece, each in zip(pieces, tellings, strict=True):
+            part = write_part([placing.batch(piece)], placed, self.out / SAMPLES)
             fragments.append(joining.fragment(each["samples"], part))
         commit(self.out / SAMPLES, schema, fragments)
 
@@ -194,12 +215,12 @@ def _files(telling: dict[str, Any]) -> list[tuple[str, str]]:
     return [(STEPS, data_file(telling["steps"])), (SAMPLES, data_file(telling["samples"]))]
 
 
-def _written_marks(out: Path, blocks: Sequence[Block], tellings: Iterable[dict[str, Any]]) -> dict[str, int]:
+def _written_marks(out: Path, pieces: Sequence[Block], tellings: Iterable[dict[str, Any]]) -> dict[str, int]:
     """Write marks.json, the marked episodes with their marks; returns the counts of all."""
     found = [
         (episode, marks)
-        for block, each in zip(blocks, tellings, strict=True)
-        for episode, marks in zip(block.episodes, marks_in(each), strict=True)
+        for piece, each in zip(pieces, tellings, strict=True)
+        for episode, marks in zip(piece.episodes, marks_in(each), strict=True)
         if marks.any
     ]
     listed = [

@@ -122,6 +122,24 @@ def test_what_an_earlier_build_has_is_adopted(
     same(out, tmp_path / "fresh")
 
 
+def test_an_append_makes_only_what_came(coded: CodedLake, tmp_path: Path) -> None:
+    """Builds of 3, of 4 and of all 7 episodes, one block each, every one of them after the one before: whoever comes
+    later finds a block in the pieces in which it was made. What comes out is what a build from nothing gives."""
+    counts, made = (3, 4, 7, 7), []
+    outs = [tmp_path / str(number) for number in range(len(counts))]
+    for number, (out, count) in enumerate(zip(outs, counts, strict=True)):
+        out.mkdir()
+        view = replace(coded.view, episodes=coded.view.episodes[:count])
+        earlier = Earlier(out, [Output(folder=folder) for folder in outs[:number][-1:]])
+        made.append(preprocess_view(view, coded.dataset, request_for(heldout_episodes=(10,)), out, earlier=earlier))
+    (tmp_path / "fresh").mkdir()
+    preprocess_view(coded.view, coded.dataset, request_for(heldout_episodes=(10,)), tmp_path / "fresh")
+    assert [each.num_adopted for each in made] == [0, 3, 4, 7]
+    for out in outs[2:]:
+        same(out, tmp_path / "fresh")
+        assert (out / "marks.json").read_bytes() == (tmp_path / "fresh/marks.json").read_bytes()
+
+
 def files_of(folder: Path) -> list[str]:
     return [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
 
