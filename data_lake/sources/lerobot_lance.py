@@ -50,7 +50,7 @@ class LeRobotLance(LeRobotFolder):
     def _list(self, path: Path, info: Mapping[str, Any], version: str) -> Listing:
         has_videos = (path / "videos.lance").is_dir()
         stored = _stored_videos(path, info) if has_videos else {}
-        listing = list_v3(path, info, has_videos=has_videos)
+        listing = list_v3(path, info, has_videos=has_videos, stored_once=True)
         return replace(listing, episodes=tuple(_with_bytes(listed, stored) for listed in listing.episodes))
 
     def _rows(self, listed: Listed, listed_numbers: Collection[int]) -> tuple[pa.Table, list[Finding]]:

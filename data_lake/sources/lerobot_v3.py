@@ -19,9 +19,10 @@ _KNOWN = {"episode_index", "tasks", "length", "dataset_from_index", "dataset_to_
 _PARTS = ("stats/", "meta/", "data/", "videos/")
 
 
-def list_v3(root: Path, info: Mapping[str, Any], *, has_videos: bool) -> Listing:
+def list_v3(root: Path, info: Mapping[str, Any], *, has_videos: bool, stored_once: bool = False) -> Listing:
     """has_videos: whether the source holds a place for videos at all; one that was given away without them has no
-    cameras. Raises UserError LAKE-004 when the tables under meta/ cannot be read."""
+    cameras. stored_once: episodes that show the same have the same span, as our own lake writes it. Raises UserError
+    LAKE-004 when the tables under meta/ cannot be read."""
     with well_formed(root / "meta/episodes"):
         pictures = [key for dtype in ("image", "video") for key in cameras_of(info["features"], dtype)]
         entries = _episode_entries(root, tuple(f"stats/{key}/" for key in pictures))
@@ -32,7 +33,7 @@ def list_v3(root: Path, info: Mapping[str, Any], *, has_videos: bool) -> Listing
         findings = [finding("LAKE-045", why_left_out(key), camera=key) for key in declared if key not in cameras]
         shared: dict[int, list[Finding]] = {}
         for key in cameras:
-            for item in _overlaps(root, spans[key], key, float(info["fps"])):
+            for item in _overlaps(root, spans[key], key, float(info["fps"]), stored_once=stored_once):
                 shared.setdefault(item.episode or 0, []).append(item)
         listed = []
         for entry in entries:
@@ -90,8 +91,11 @@ def _spans(
     return spans
 
 
-def _overlaps(root: Path, spans: Mapping[int, VideoSpan], camera: str, fps: float) -> list[Finding]:
-    """LAKE-014 for both of any two episodes that share frames: nothing tells which of them is right."""
+def _overlaps(
+    root: Path, spans: Mapping[int, VideoSpan], camera: str, fps: float, *, stored_once: bool
+) -> list[Finding]:
+    """LAKE-014 for both of any two episodes that share frames: nothing tells which of them is right. stored_once: all
+    of their frames they may share."""
     findings, slack = [], 0.5 / fps
     by_file: dict[Path, list[tuple[float, float, int]]] = {}
     for episode, span in spans.items():
@@ -99,7 +103,9 @@ def _overlaps(root: Path, spans: Mapping[int, VideoSpan], camera: str, fps: floa
     for path, claims in by_file.items():
         claims.sort()
         reach, holder = -math.inf, -1
-        for begin, end, episode in claims:
+        for (begin, end, episode), before in zip(claims, [None, *claims], strict=False):
+            if stored_once and before is not None and before[:2] == (begin, end):
+                continue
             if begin < reach - slack:
                 where = path.relative_to(root).as_posix()
                 for one, other in ((holder, episode), (episode, holder)):

@@ -121,6 +121,21 @@ def test_stored_bytes_are_placed_as_they_are(form: str, tmp_path: Path) -> None:
     assert sorted(path.read_bytes() for path in out.rglob("*.mp4")) == before and len(before) == 3
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_episodes_that_show_the_same_come_back_all(form: str, tmp_path: Path) -> None:
+    """Stored once in the lake, and in a folder once for each of them: a span has one owner there."""
+    source = write_v2(tmp_path / "source", lengths=(8, 8, 10, 8))
+    videos = source / f"videos/chunk-000/{CAMERA}"
+    for number in (1, 3):
+        shutil.copyfile(videos / "episode_000000.mp4", videos / f"episode_{number:06d}.mp4")
+    first = taken_in(source, tmp_path / "lake")
+    out = given_out(first, tmp_path / "out", form)
+    again = taken_in(out, tmp_path / "again")
+    assert first.manifest.num_videos == again.manifest.num_videos == 2
+    assert len(list(out.rglob("*.mp4"))) == 4
+    assert hashes(again) == hashes(first) and len(hashes(first)) == 4
+
+
 def test_a_joint_video_is_placed_once(tmp_path: Path) -> None:
     source = write_v3(tmp_path / "v3", write_v2(tmp_path / "v2"))
     out = given_out(taken_in(source, tmp_path / "lake"), tmp_path / "out", "v3.0")

@@ -36,6 +36,17 @@ def test_the_same_content_as_the_folder_it_came_from(folder: Path, tmp_path: Pat
     assert (again.num_new, again.num_episodes) == (0, 3)
 
 
+def test_episodes_that_show_the_same_share_their_video(tmp_path: Path) -> None:
+    """As our own lake stores it; what only overlaps is nobody's."""
+    source = write_v2(tmp_path / "source", lengths=(8, 8, 10))
+    videos = source / f"videos/chunk-000/{CAMERA}"
+    shutil.copyfile(videos / "episode_000000.mp4", videos / "episode_000001.mp4")
+    ingest(source, tmp_path / "lake/datasets/cart")
+    out, _ = publish_lance(open_version(tmp_path / "lake", "cart"))
+    assert [[item.code for item in episode.findings] for episode in LeRobotLance(out).episodes()] == [[], [], []]
+    assert hashes(out) == hashes(source)
+
+
 def test_rows_that_are_not_in_order_keep_their_episode(folder: Path) -> None:
     """Pain D05: an episode's rows are those that carry its number, wherever they lie."""
     path = str(folder / "frames.lance")
