@@ -143,6 +143,7 @@ def flags(fields: dict[str, Any]) -> list[str]:
     return [part for name, value in fields.items() for part in ("--set", f"train.{name}={value}")]
 
 
+@pytest.mark.slow
 def test_an_episode_that_comes_between_failure_and_retry_waits_for_the_next_run(served: Served, tmp_path: Path) -> None:
     def start() -> tuple[str, str]:
         """A run up to its failure in train, and what its ingest took in."""
@@ -204,6 +205,7 @@ def executors(served: Served, run_id: str) -> list[int]:
     return [worker.started.pid, executor]
 
 
+@pytest.mark.slow
 def test_a_new_run_after_the_database_is_lost_builds_nothing(served: Served) -> None:
     assert served.cli("down", "--json").returncode == 0
     shutil.rmtree(served.home / "prefect")
