@@ -200,7 +200,7 @@ CODES: dict[str, Code] = {
         "correct shardLengths in dataset_info.json",
     ),
     "LAKE-114": _bad("the record does not hold what features.json declares", "write the data set with its features"),
-    "LAKE-115": _odd("pictures that are not RGB of 8 bits", "they are left out", "nothing needs to be done"),
+    "LAKE-115": _odd("pictures that are not RGB of 8 bits", "they are left out", "for a camera record RGB of uint8"),
     "LAKE-116": _odd("a shard that dataset_info.json does not list", "it is left out", "list it, or remove it"),
     "LAKE-117": _bad(
         "the demonstration says of itself that it failed", "set ingest.read.only_success to false to ingest it"

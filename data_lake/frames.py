@@ -80,7 +80,8 @@ class FrameReader:
     def batch(self, indices: Sequence[int] | np.ndarray) -> Frames:
         """The frames at these absolute indices. Raises UserError LOAD-010 for an index outside, LOAD-014 for what is no
         whole number, LOAD-011 for a camera that an episode lacks, LOAD-012 for pictures of another size than declared,
-        DECODE-… for broken videos."""
+        LOAD-015 in a forked process, DECODE-… for broken videos."""
+        self.videos.ensure_not_forked()
         given_N = np.asarray(indices)
         if given_N.size and given_N.dtype.kind not in "iu":
             raise UserError(

@@ -20,14 +20,14 @@ import pyarrow.parquet as pq
 from data_lake.files import write_durably
 from data_lake.sources.files import Unreadable, read_meta_json, read_meta_lines, read_meta_parquet, read_parquet
 from data_lake.sources.lerobot import LeRobotFolder
-from data_lake.sources.lerobot_meta import splits_of
+from data_lake.sources.lerobot_meta import BEFORE, splits_of
 from data_lake.sources.lerobot_v2 import stated_by_episode
 from data_lake.stated import Column, disagreements, misplaced, numbers_of
 from data_lake.statistics import Statistics
 from errors import UserError
 
 INFO, LOG = "info.json", "repairs.jsonl"
-MAKING, BEFORE = "meta.repairing", "meta.before-repair-"
+MAKING = "meta.repairing"
 QUANTILES = {"q01": 0.01, "q10": 0.1, "q50": 0.5, "q90": 0.9, "q99": 0.99}  # as LeRobot 0.4 and later writes them
 
 

@@ -58,12 +58,14 @@ class VideoReader:
     """Pictures of the mp4s in the table at `uri`, at `version`, decoded by `threads` threads (0: one per core there).
 
     Picklable: handles and threads begin anew where it is unpickled. May be used by several threads at once.
+    What a fork copies has neither threads nor Lance's: it is refused, for it would wait for ever.
     """
 
     def __init__(self, uri: str, version: int, threads: int = 0) -> None:
         self.uri, self.version = uri, version
         self._asked = threads
         self.threads = threads or os.cpu_count() or 1
+        self._process = os.getpid()
         self._lock = Lock()
         self._drop()
 
@@ -83,9 +85,20 @@ class VideoReader:
     def videos(self) -> Videos:
         return open_videos(self.uri, self.version)
 
+    def ensure_not_forked(self) -> None:
+        """Raises UserError LOAD-015."""
+        if os.getpid() != self._process:
+            raise UserError(
+                "LOAD-015",
+                "a reader does not work in a process that was forked from the one that made it",
+                where=f"{self.uri} · made in process {self._process}, used in {os.getpid()}",
+                next_step='start workers afresh: DataLoader(…, multiprocessing_context="spawn")',
+            )
+
     def read(self, rows_M: np.ndarray, seconds_M: np.ndarray, fps: float, put: Put) -> None:
         """Call `put` once with the picture of each m: the one shown at seconds_M[m] of the mp4 in row rows_M[m], less
-        than half a frame away. Raises UserError DECODE-001 … -004."""
+        than half a frame away. Raises UserError DECODE-001 … -004, LOAD-015."""
+        self.ensure_not_forked()
         runs = self.runs(rows_M, seconds_M, fps)
         if not runs:
             return

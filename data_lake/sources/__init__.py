@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from data_lake.sources.episode import TAKEN_BY_ALL, Episode, Source
+from data_lake.sources.lerobot_meta import BEFORE
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
 from errors import UserError
 from lookup import lookup
@@ -28,6 +29,13 @@ def open_source(path: Path, read: ReadSpec = AS_THE_SOURCE_SAYS, *, source_forma
             "the source does not exist",
             where=str(path),
             next_step="check the path (in a recipe: ingest.source)",
+        )
+    if not (path / "meta").exists() and any(path.glob(f"{BEFORE}*")):
+        raise UserError(
+            "LAKE-002",
+            "a LeRobot folder whose repair was interrupted: its meta/ is set aside",
+            where=str(path),
+            next_step=f"./vlaloop doctor {path} --repair",
         )
     name = format_of(path) if source_format == "auto" else source_format
     if name is None:

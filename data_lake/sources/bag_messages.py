@@ -6,6 +6,7 @@ rosbags turns definitions into Python code, so nothing of a file reaches it but 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -93,7 +94,8 @@ def stamp_ns(header: Any) -> int:
 class Column:
     """Numbers of one field of a topic, as declared: `/joint_states.position`.
 
-    names: of its dimensions, in the source's first message; of a JointState the joints.
+    names: of its dimensions, in the source's first message; of a JointState the joints, also where it
+    is inside another message.
     """
 
     declared: str
@@ -113,12 +115,11 @@ class Column:
         if description is None:
             there = ", ".join(name for name, _ in types.fields(msgtype))
             raise Unreadable("LAKE-122", f"no numbers at {self.declared}; {msgtype} has {there}")
-        value = message
-        for part in self.path.split("."):
-            value = getattr(value, normalize_fieldname(part))
-        numbers_D = types.numbers(value, description)
-        if msgtype == JOINTS and self.path in JOINT_FIELDS:
-            return numbers_D, tuple(f"{name}.{self.path}" for name in message.name)
+        *above, last = map(normalize_fieldname, self.path.split("."))
+        owner = reduce(getattr, above, message)
+        numbers_D = types.numbers(getattr(owner, last), description)
+        if owner.__msgtype__ == JOINTS and last in JOINT_FIELDS:
+            return numbers_D, tuple(f"{name}.{self.path}" for name in owner.name)
         return numbers_D, tuple(f"{self.declared}[{place}]" for place in range(len(numbers_D)))
 
     def arranged(self, numbers_D: np.ndarray, names: Sequence[str]) -> np.ndarray:

@@ -31,7 +31,7 @@ from data_lake.sources.episode import (
     declared_rate,
 )
 from data_lake.sources.files import Unreadable, natural
-from data_lake.sources.hdf5_layout import SUFFIXES, Demo, DemoFile, list_file, opened, pictures_in
+from data_lake.sources.hdf5_layout import SUFFIXES, Demo, DemoFile, list_file, opened, pictures_in, pictures_left
 from data_lake.sources.hdf5_values import read_numbers, read_pictures, read_words
 from data_lake.sources.instructions import instruct_rows
 from data_lake.specs import AS_THE_SOURCE_SAYS, ReadSpec
@@ -163,6 +163,13 @@ class Hdf5Demonstrations:
         places = self._read.views or file.views
         strange = [] if self._read.views else sorted(set(pictures_in(demo).values()) - set(places.values()))
         found = [finding("LAKE-106", ", ".join(strange), episode=number, file=file.path.name)] if strange else []
+        left = (
+            {} if self._read.views else pictures_left(demo, {*places.values(), *strange, *self._state, *self._action})
+        )
+        found += [
+            finding("LAKE-115", seen, episode=number, camera=CAMERA + key, file=file.path.name)
+            for key, seen in left.items()
+        ]
         return {
             CAMERA + view: Pictures(path=file.path, frames=partial(read_pictures, file.path, f"{demo.name}/{place}"))
             for view, place in places.items()
@@ -177,7 +184,8 @@ class Hdf5Demonstrations:
         if failed and self._read.only_success:
             total = sum(len(file.demos) for file in files)
             file, demo = failed[0]
-            detail = f"{len(failed)} of {total}, the first is {demo.name} of {file.path.name}"
+            first = f"{demo.name} of {file.path.name} (success: {demo.extra['success']!r})"
+            detail = f"{len(failed)} of {total}, the first is {first}"
             yield finding("LAKE-103", detail)
 
     def _rate(self, files: Sequence[DemoFile]) -> float:

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,9 @@ quaternion, finger joints; settled for one arm only."""
 ROBOSUITE = 1  # robomimic's EnvType
 _DEMO = re.compile(r"demo_(0|[1-9][0-9]*)")
 _PICTURE = re.compile(r"_(image|rgb)$")
+_LIKE_PICTURES = re.compile(r"image|rgb", re.IGNORECASE)
+_SUCCEEDED = ("true", "1", "yes", "success", "succeeded")
+"""What a text has to say to mean success."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,7 +82,7 @@ def opened(path: Path) -> Iterator[h5py.File]:
     try:
         with h5py.File(path, "r") as file:
             yield file
-    except (OSError, RuntimeError, *ODD) as error:
+    except (OSError, RuntimeError, MemoryError, *ODD) as error:  # a shape may be absurd
         raise Unreadable("LAKE-100", describe(error)) from error
 
 
@@ -163,11 +166,15 @@ def _demo(name: str, group: h5py.Group, masks: list[str], words: str, *, goals: 
         number=_number(name),
         length=length if isinstance(length, int) else None,
         instruction=_sentence(_json_of(group, "ep_meta").get("lang")) or words,
-        failed=said["success"] is not None and not said["success"],
+        failed=said["success"] is not None and not _is_true(said["success"]),
         has_goal=not goals or "initial_state" in group,
         extra={key: value for key, value in said.items() if value is not None}
         | ({"mask": ",".join(masks)} if masks else {}),
     )
+
+
+def _is_true(said: Any) -> bool:
+    return said.strip().lower() in _SUCCEEDED if isinstance(said, str) else bool(said)
 
 
 def _numbers_in(demo: h5py.Group) -> dict[str, tuple[int, int]]:
@@ -192,6 +199,17 @@ def pictures_in(demo: h5py.Group) -> dict[str, str]:
     views = [_PICTURE.sub("", key) for key in keys]
     views = views if len(set(views)) == len(keys) else keys
     return {view: f"obs/{key}" for view, key in zip(views, keys, strict=True)}
+
+
+def pictures_left(demo: h5py.Group, taken: Collection[str]) -> dict[str, str]:
+    """What `obs` holds in another form and looks like pictures, by its dimensions or its name: type and shape by key.
+    taken: paths that are read, or named already."""
+    return {
+        key: f"obs/{key} is {item.dtype} {item.shape}"
+        for key, item in members(group_at(demo, "obs")).items()
+        if isinstance(item, h5py.Dataset) and (item.ndim == 4 or _LIKE_PICTURES.search(key))
+        if f"obs/{key}" not in taken
+    }
 
 
 def _masks(file: h5py.File) -> dict[str, list[str]]:

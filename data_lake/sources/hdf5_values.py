@@ -14,18 +14,22 @@ from data_lake.sources.hdf5_layout import item_at, opened
 def read_numbers(demo: h5py.Group, paths: Sequence[str]) -> dict[str, np.ndarray]:
     """(T, D) float32 by path inside the demonstration. Raises Unreadable LAKE-108 for a path that is not there,
     LAKE-109 for what is no table of numbers, LAKE-102 where the lengths differ."""
-    found = {path: _table(demo, path) for path in paths}
-    if len({len(rows_TD) for rows_TD in found.values()}) > 1:
-        raise Unreadable("LAKE-102", ", ".join(f"{path} has {len(rows_TD)}" for path, rows_TD in found.items()))
-    return found
+    tables = {path: _table(demo, path) for path in paths}
+    if len({len(table) for table in tables.values()}) > 1:  # before any is read: a length may be absurd
+        raise Unreadable("LAKE-102", ", ".join(f"{path} has {len(table)}" for path, table in tables.items()))
+    return {path: _floats(table) for path, table in tables.items()}
 
 
-def _table(demo: h5py.Group, path: str) -> np.ndarray:
+def _table(demo: h5py.Group, path: str) -> h5py.Dataset:
     values = None if path.startswith("/") else item_at(demo, path)  # that would be one demonstration's for all
     if not isinstance(values, h5py.Dataset):
         raise Unreadable("LAKE-108", path)
     if values.dtype.kind not in "fiub" or values.ndim not in (1, 2) or 0 in values.shape[1:]:
         raise Unreadable("LAKE-109", f"{path} is {values.dtype} {values.shape}")
+    return values
+
+
+def _floats(values: h5py.Dataset) -> np.ndarray:
     with np.errstate(over="ignore", invalid="ignore"):  # what float32 cannot hold is infinite, and found as such
         rows = np.asarray(values).astype(np.float32)
     return rows if rows.ndim == 2 else rows[:, np.newaxis]

@@ -11,6 +11,8 @@ from data_lake.sources.listing import Listing
 
 _SPLIT = re.compile(r"^(\d+):(\d+)$")
 _INFO = "meta/info.json"
+BEFORE = "meta.before-repair-"
+"""Beginning of the names under which repairs set the old meta/ aside."""
 
 Stated = Mapping[str, Mapping[str, Any]]
 

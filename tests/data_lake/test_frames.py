@@ -122,5 +122,24 @@ def test_pickled_it_reads_the_same_elsewhere(version: DatasetVersion, tmp_path: 
         assert pool.submit(sum_of, reader, [4, 20]).result(timeout=60) == here > 0
 
 
+@pytest.mark.filterwarnings("ignore:lance is not fork-safe")
+@pytest.mark.parametrize("used", [False, True], ids=["fresh", "used before"])
+@pytest.mark.parametrize("cameras", [None, ()], ids=["pictures", "rows"])
+def test_forked_it_is_refused_at_once(version: DatasetVersion, used: bool, cameras: tuple[str, ...] | None) -> None:
+    reader = FrameReader(version, cameras=cameras)
+    if used:
+        reader.batch([0, 9])
+    process = multiprocessing.get_context("fork").Process(target=_refused, args=(reader,))
+    process.start()
+    process.join(timeout=30)
+    process.kill()
+    assert process.exitcode == 0
+
+
+def _refused(reader: FrameReader) -> None:
+    with pytest.raises(UserError, match="(?s)LOAD-015.*spawn"):
+        reader.batch([0])
+
+
 def sum_of(reader: FrameReader, indices: list[int]) -> int:
     return sum(int(images.sum()) for images in reader.batch(indices).images.values())

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from data_lake.doctor import doctor
 from data_lake.repair import LOG, repair
+from data_lake.sources import open_source
 from errors import UserError
 from tests.data_lake.recordings import (
     change_episode_table,
@@ -160,6 +162,10 @@ def test_one_that_was_killed_between_its_renames(tmp_path: Path) -> None:
     change_info(source, total_frames=1)
     shutil.copytree(source / "meta", source / "meta.repairing")
     os.rename(source / "meta", source / "meta.before-repair-1")
+    for read in (partial(doctor, str(source)), partial(open_source, source, source_format="lerobot")):
+        with pytest.raises(UserError) as error:
+            read()
+        assert error.value.code == "LAKE-002" and error.value.next_step == f"./vlaloop doctor {source} --repair"
     assert [item.what for item in repair(source)] == ["total_frames"]
     assert not (source / "meta.repairing").exists() and (source / "meta.before-repair-1").is_dir()
 

@@ -1,5 +1,6 @@
 """Messages as values: the bag's own types, ROS 2's where it has none, fields by path, joints by name."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -104,17 +105,30 @@ def test_a_nested_message_is_flattened_in_its_order() -> None:
     assert error.value.code == "LAKE-122" and "header, pose" in error.value.detail
 
 
-def test_joints_follow_the_first_message() -> None:
-    types = Types({}, (JOINTS,))
-    first = joints(0, (1, 2, 3), ("a", "b", "c")).message
-    column = Column(declared="/joint_states.position")
-    _, names = column.values(types, JOINTS, first)
+@pytest.mark.parametrize("inside", [0, 1, 2])
+def test_joints_follow_the_first_message(inside: int) -> None:
+    """Also those of a JointState inside another message."""
+    kinds = [JOINTS, "my_msgs/msg/Arm", "my_msgs/msg/Robot"]
+    definitions = {outer: f"{below} part\n" for below, outer in pairwise(kinds)}
+    for name in (name for name in definitions if name not in STORE.types):
+        STORE.register(get_types_from_msg(definitions[name], name))
+    kind = kinds[inside]
+    types = Types({kind: defined(STORE.generate_msgdef(kind, ros_version=2)[0])}, (kind,))
+
+    def message_of(position: tuple[float, ...], order: tuple[str, ...]) -> Any:
+        message = joints(0, position, order).message
+        for outer in kinds[1 : inside + 1]:
+            message = of(outer, part=message)
+        return types.decoded(sent(message))
+
+    path = ".".join(["part"] * inside + ["position"])
+    column = Column(declared=f"/joint_states.{path}")
+    _, names = column.values(types, kind, message_of((1, 2, 3), ("a", "b", "c")))
     column = Column(declared=column.declared, names=names)
-    assert names == ("a.position", "b.position", "c.position")
+    assert names == (f"a.{path}", f"b.{path}", f"c.{path}")
 
     def arranged(position: tuple[float, ...], order: tuple[str, ...]) -> list[float]:
-        message = joints(0, position, order).message
-        return column.arranged(*column.values(types, JOINTS, message)).tolist()
+        return column.arranged(*column.values(types, kind, message_of(position, order))).tolist()
 
     assert arranged((1, 2, 3), ("a", "b", "c")) == [1, 2, 3]
     assert arranged((3, 1, 2), ("c", "a", "b")) == [1, 2, 3]
@@ -123,4 +137,4 @@ def test_joints_follow_the_first_message() -> None:
                             ((1, 2, 3), ("a", "b"))):  # fmt: skip
         with pytest.raises(Unreadable) as error:
             arranged(position, order)
-        assert error.value.code == "LAKE-127" and "/joint_states.position" in error.value.detail
+        assert error.value.code == "LAKE-127" and column.declared in error.value.detail

@@ -200,6 +200,37 @@ def test_a_bad_demonstration_costs_itself(tmp_path: Path) -> None:
     assert "observation.images.later" not in found[6].views
 
 
+def test_pictures_in_another_form_are_named_camera_by_camera(tmp_path: Path) -> None:
+    """Also where only one demonstration has them; not those that are read, nor where views are chosen."""
+    path, pictures = write_robomimic(tmp_path / "demo.hdf5", (4, 4)), shades(4)
+    odd = {
+        "obs/front_image": pictures.transpose(0, 3, 1, 2),
+        "obs/rgba": np.concatenate([pictures, pictures[..., :1]], axis=-1),
+        "obs/side": pictures / np.float32(255),
+        "obs/jpeg_image": np.zeros((4, 99), np.uint8),
+        "obs/depth": pictures[..., :1],
+    }
+    write_demo(path, "demo_1", odd)
+    first, second = read(path)
+    assert codes(first) == [] and list(second.views) == ["observation.images.agentview"]
+    said = {item.camera: item.message for item in second.findings if item.code == "LAKE-115"}
+    assert set(said) == {f"observation.images.{key.removeprefix('obs/')}" for key in odd}
+    assert all(str(odd[f"obs/{key.rpartition('.')[2]}"].shape) in words for key, words in said.items() if key)
+    chosen = ReadSpec(views={"front": "obs/agentview_image"}, state=("obs/jpeg_image",))
+    assert codes(read(path, chosen)[1]) == []
+
+
+def test_an_absurd_length_costs_its_demonstration(tmp_path: Path) -> None:
+    """Terabytes are declared, nothing is stored."""
+    path = write_robomimic(tmp_path / "demo.hdf5", (4, 4, 4))
+    with h5py.File(path, "a") as file:
+        del file["data/demo_1/obs/robot0_eef_pos"]
+        file.create_dataset("data/demo_1/obs/robot0_eef_pos", (2**40, 3), "f8", chunks=(1024, 3))
+    assert [codes(item) for item in read(path)] == [[], ["LAKE-102"], []]
+    alone = ReadSpec(state=("obs/robot0_eef_pos",), action=("obs/robot0_eef_pos",))
+    assert [codes(item) for item in read(path, alone)] == [[], ["LAKE-100"], []]
+
+
 def test_demonstrations_that_failed_are_counted_and_left_out(tmp_path: Path) -> None:
     """D18."""
     path = write_isaac(tmp_path / "demo.hdf5", [True, False, None, False])
@@ -207,7 +238,7 @@ def test_demonstrations_that_failed_are_counted_and_left_out(tmp_path: Path) -> 
     assert [item.source_episode for item in source.episodes()] == [0, 2] and source.card.num_episodes == 2
     (said,) = source.card.findings
     assert (said.code, said.severity) == ("LAKE-103", "warning")
-    assert said.message.endswith("2 of 4, the first is demo_1 of demo.hdf5")
+    assert said.message.endswith("2 of 4, the first is demo_1 of demo.hdf5 (success: False)")
     kept = read(path, ReadSpec(state=ISAAC.state, fps="30", only_success=False))
     assert [item.extra.get("success") for item in kept] == [True, False, None, False]
 

@@ -79,6 +79,17 @@ def test_masks_success_and_seed_are_kept(tmp_path: Path) -> None:
     assert [demo.failed for demo in demos] == [False, True, False]
 
 
+@pytest.mark.parametrize(
+    ("said", "failed"),
+    [("True", False), ("success", False), (b"1", False), (1, False), ("False", True), ("no", True), ("0", True),
+     (" false ", True), ("", True), ("unclear", True), (0, True)],
+)  # fmt: skip
+def test_success_in_words(said: Any, failed: bool, tmp_path: Path) -> None:
+    """What is not clearly success is not trained on unasked."""
+    write_demo(tmp_path / "demo.hdf5", "demo_0", isaac_arrays(3), success=said)
+    assert list_file(tmp_path / "demo.hdf5").demos[0].failed is failed
+
+
 def test_two_keys_of_one_view_keep_their_names(tmp_path: Path) -> None:
     arrays = libero_arrays(3)
     write_demo(tmp_path / "demo.hdf5", "demo_0", arrays | {"obs/agentview_image": arrays["obs/agentview_rgb"]})
