@@ -79,10 +79,8 @@ def episode_columns(version: DatasetVersion) -> pa.Table:
     ]
     extras = [json.loads(row["extra"]) for row in version.episodes]
     columns = {name: pa.array([row[name] for row in rows]) for name in rows[0]}
-    for name in dict.fromkeys(key for extra in extras for key in extra):
-        title = name
-        while title in columns:
-            title = f"extra_{title}"
+    titles = lake_meta.kept_apart((name for extra in extras for name in extra), columns)
+    for name, title in titles.items():
         columns[title] = _column([extra.get(name) for extra in extras])
     return pa.table(columns)
 

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -136,6 +136,20 @@ def entry_of(row: Mapping[str, Any]) -> dict[str, Any]:
         "source": row["source"],
         "extra": json.loads(row["extra"]),
     }
+
+
+def kept_apart(said: Iterable[str], taken: Collection[str]) -> dict[str, str]:
+    """By each name under which sources said something of their episodes, that of its column: the name itself, with
+    `extra_` before it while it is `taken` or that of another."""
+    titles: dict[str, str] = {}
+    used = set(taken)
+    for name in dict.fromkeys(said):
+        title = name
+        while title in used:
+            title = f"extra_{title}"
+        used.add(title)
+        titles[name] = title
+    return titles
 
 
 @lru_cache(maxsize=16)  # asked once per row, and all rows of a table have the same columns

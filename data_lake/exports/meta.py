@@ -10,6 +10,7 @@ from data_lake import lake_meta
 from data_lake.exports.stats import VersionStats
 from data_lake.findings import Finding, finding
 from data_lake.meaning import shared_meaning
+from data_lake.sources.lerobot_v3 import PARTS
 from data_lake.version import DatasetVersion
 from errors import UserError
 
@@ -83,17 +84,26 @@ def v3_files(
         lake_meta.INFO: json.dumps(info, indent=4).encode(),
         lake_meta.STATS: json.dumps(stats.whole, indent=4).encode(),
         lake_meta.TASKS: lake_meta.parquet_bytes(lake_meta.tasks_table(tasks)),
-        lake_meta.EPISODES: lake_meta.parquet_bytes(_table(placed, stats)),
+        lake_meta.EPISODES: lake_meta.parquet_bytes(_table(placed, stats, said_beside(version))),
     }
 
 
-def _table(episodes: Sequence[Mapping[str, Any]], stats: VersionStats) -> pa.Table:
+def said_beside(version: DatasetVersion) -> list[dict[str, Any]]:
+    """Per episode what its source said of it beside. LeRobot's columns and ours keep their names to themselves."""
+    extras = [json.loads(episode["extra"]) for episode in version.episodes]
+    names = [name for extra in extras for name in extra]
+    taken = {*version.episode_rows.column_names, *OURS, *(name for name in names if name.startswith(PARTS))}
+    titles = lake_meta.kept_apart(names, taken)
+    return [{titles[name]: value for name, value in extra.items()} for extra in extras]
+
+
+def _table(episodes: Sequence[Mapping[str, Any]], stats: VersionStats, beside: Sequence[Mapping[str, Any]]) -> pa.Table:
     """LeRobot's columns, the statistics of each episode, and what the source said of it beside (seed, success)."""
     rows = [
         {name: value for name, value in episode.items() if name not in OURS}
         | {f"stats/{key}/{name}": value for key, summary in found.items() for name, value in summary.items()}
-        | json.loads(episode["extra"])
-        for episode, found in zip(episodes, stats.episodes, strict=True)
+        | dict(said)
+        for episode, found, said in zip(episodes, stats.episodes, beside, strict=True)
     ]
     names = dict.fromkeys(name for row in rows for name in row)
     return pa.table({name: _column([row.get(name) for row in rows]) for name in names})

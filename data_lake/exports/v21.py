@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from data_lake.exports.meta import info_of, tasks_of
+from data_lake.exports.meta import info_of, said_beside, tasks_of
 from data_lake.exports.stats import VersionStats
 from data_lake.exports.v30 import rows_of
 from data_lake.exports.videos import Part, split, stored_videos
@@ -63,8 +63,8 @@ def _write_meta(version: DatasetVersion, stats: VersionStats, meta: Path) -> Non
     (meta / "info.json").write_text(json.dumps(info, indent=4))
     (meta / "stats.json").write_text(json.dumps(stats.whole, indent=4))  # v2.0's, which GR00T goes on reading
     _write_lines(meta / "tasks.jsonl", ({"task_index": n, "task": text} for text, n in tasks.items()))
-    listed = ({name: episode[name] for name in ("episode_index", "tasks", "length")} | json.loads(episode["extra"])
-              for episode in version.episodes)  # fmt: skip
+    listed = ({name: episode[name] for name in ("episode_index", "tasks", "length")} | said
+              for episode, said in zip(version.episodes, said_beside(version), strict=True))  # fmt: skip
     _write_lines(meta / "episodes.jsonl", listed)
     numbered = zip(version.episodes, stats.episodes, strict=True)
     _write_lines(

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from data_lake.findings import Finding, finding
+from errors import UserError
 
 MAX_BYTES = 4096
 _VALIDITY = ".validity"
@@ -38,15 +40,21 @@ def fault(said: Any) -> tuple[str, str] | None:
     return ("LAKE-030", f"{num_bytes:,} bytes") if num_bytes > MAX_BYTES else None
 
 
-def listed_tasks(listed: Iterable[tuple[int, Any]]) -> tuple[dict[int, str], dict[int, str]]:
-    """Of a task list: index to text, and to what stands in place of one."""
-    tasks, wordless = dict[int, str](), dict[int, str]()
+def listed_tasks(path: Path, listed: Iterable[tuple[int, Any]]) -> tuple[dict[int, str], dict[int, str]]:
+    """Of the task list in `path`: index to text, and to what stands in place of one. Raises UserError LAKE-004 for two
+    things under one index: nothing tells which of them its rows mean."""
+    every: dict[int, Any] = {}
     for index, said in listed:
-        if isinstance(said, str):
-            tasks[index] = said
-        else:
-            wordless[index] = repr(said)
-    return tasks, wordless
+        if repr(every.setdefault(index, said)) != repr(said):
+            raise UserError(
+                "LAKE-004",
+                f"{path.name} lists task {index} twice, as {every[index]!r:.200} and as {said!r:.200}",
+                where=str(path),
+                done="nothing was read",
+                next_step=f"leave in {path.name} the sentence that the rows with task_index {index} mean",
+            )
+    tasks = {index: said for index, said in every.items() if isinstance(said, str)}
+    return tasks, {index: repr(said) for index, said in every.items() if index not in tasks}
 
 
 def tasks_of(listed: Any, episode: int) -> tuple[tuple[str, ...], list[Finding]]:

@@ -28,7 +28,8 @@ def list_v2(root: Path, info: Mapping[str, Any]) -> Listing:
     tasks, wordless = dict[int, str](), dict[int, str]()
     if (path := root / "meta/tasks.jsonl").exists():
         with well_formed(path):
-            tasks, wordless = listed_tasks((int(line["task_index"]), line["task"]) for line in read_meta_lines(path))
+            lines = ((int(line["task_index"]), line["task"]) for line in read_meta_lines(path))
+            tasks, wordless = listed_tasks(path, lines)
     videos = _by_camera(root / "videos")
     declared = cameras_of(info["features"], "video")
     cameras = tuple(key for key in declared if key in videos) if info["features"] else tuple(sorted(videos))

@@ -16,7 +16,7 @@ from data_lake.sources.listing import Listed, Listing, cameras_of, fill, why_lef
 DATA_PATH = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 VIDEO_PATH = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
 _KNOWN = {"episode_index", "tasks", "length", "dataset_from_index", "dataset_to_index"}
-_PARTS = ("stats/", "meta/", "data/", "videos/")
+PARTS = ("stats/", "meta/", "data/", "videos/")  # how the other columns of LeRobot begin
 
 
 def list_v3(root: Path, info: Mapping[str, Any], *, has_videos: bool, stored_once: bool = False) -> Listing:
@@ -40,7 +40,7 @@ def list_v3(root: Path, info: Mapping[str, Any], *, has_videos: bool, stored_onc
             views = {key: spans[key][entry["episode_index"]] for key in cameras if entry["episode_index"] in spans[key]}
             listed.append(_listed(root, info, entry, views, shared.get(entry["episode_index"], [])))
         findings += _tiling(entries) + _unlisted_files(root, listed)
-    tasks, wordless = listed_tasks(_tasks(root))
+    tasks, wordless = listed_tasks(root / "meta/tasks.parquet", _tasks(root))
     return Listing(episodes=tuple(listed), tasks=tasks, cameras=cameras, findings=tuple(findings), wordless=wordless)
 
 
@@ -130,7 +130,7 @@ def _listed(
         tasks=tasks,
         data=root / filled if filled else None,
         views=views,
-        extra={key: value for key, value in entry.items() if key not in _KNOWN and not key.startswith(_PARTS)},
+        extra={key: value for key, value in entry.items() if key not in _KNOWN and not key.startswith(PARTS)},
         statistics=_stated(entry),
         findings=(*shared, *odd),
     )

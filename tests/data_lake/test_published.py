@@ -165,6 +165,14 @@ def test_a_version_that_is_not_whole_is_not_published(tmp_path: Path) -> None:
     assert list((version.root / "published").iterdir()) == []
 
 
+def test_meta_that_is_not_that_of_the_tables_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = open_version(cart(tmp_path), "cart")
+    monkeypatch.setattr("data_lake.exports.meta.said_beside", lambda _: [{"dataset_from_index": 1}] * 3)
+    with pytest.raises(UserError, match="LAKE-071") as refused:
+        publish_lance(version)
+    assert refused.value.code == "LAKE-132" and list((version.root / "published").iterdir()) == []
+
+
 def test_an_episode_without_a_camera_is_refused_by_name(tmp_path: Path) -> None:
     cameras = (CAMERA, "observation.images.wrist")
     source = write_v2(tmp_path / "v2", LENGTHS, cameras)

@@ -13,12 +13,23 @@ from data_lake import exports
 from data_lake.decode import frames as decoded
 from data_lake.exports import publish_folder
 from data_lake.exports import v30 as v30_module
+from data_lake.published import publish_lance
 from data_lake.specs import IngestSpec, ReadSpec
 from data_lake.version import DatasetVersion, open_version
 from data_lake.video import index_video
 from errors import UserError
 from tests.data_lake.crashing_ingest import SPEC
-from tests.data_lake.recordings import CAMERA, FPS, TASKS, add_pictures, change_info, write_v2, write_v3, write_video
+from tests.data_lake.recordings import (
+    CAMERA,
+    FPS,
+    TASKS,
+    add_pictures,
+    change_episodes,
+    change_info,
+    write_v2,
+    write_v3,
+    write_video,
+)
 from tests.data_lake.recordings import colour as coloured
 from tests.data_lake.seen import content, ingest
 
@@ -218,6 +229,40 @@ def test_what_the_source_said_beside_is_kept(tmp_path: Path) -> None:
     for form in FORMS:
         again = taken_in(given_out(first, tmp_path / form, form), tmp_path / f"again-{form}")
         assert [json.loads(row["extra"]) for row in again.episodes] == [{"seed": 100 + n} for n in range(3)]
+
+
+RESERVED = ("dataset_from_index", "dataset_to_index", "data/chunk_index", f"videos/{CAMERA}/from_timestamp",
+            "stats/action/max", "source", "content_hash", "extra")  # fmt: skip
+
+
+def test_what_the_source_said_beside_takes_no_column_of_lerobot(tmp_path: Path) -> None:
+    """As a converter from another data set leaves it: the column is what the lake knows, beside it what was said."""
+    plain = taken_in(write_v2(tmp_path / "plain"), tmp_path / "plain-lake")
+    source = write_v2(tmp_path / "source")
+    for number in range(3):
+        change_episodes(source, number, extra_source="here", **dict.fromkeys(RESERVED, 7000 + number))
+    version = taken_in(source, tmp_path / "lake")
+    kept = {"extra_source": "here"} | {f"extra_{name}": 7000 for name in RESERVED if name != "source"}
+    kept |= {"extra_extra_source": 7000}
+    file = "meta/episodes/chunk-000/file-000.parquet"
+    for form in (*FORMS, "lance"):
+        folders = [
+            publish_lance(each)[0] if form == "lance" else given_out(each, tmp_path / f"{form}-{name}", form)
+            for name, each in (("here", version), ("plain", plain))
+        ]
+        if form == "v2.1":
+            lines = [(folder / "meta/episodes.jsonl").read_text().splitlines() for folder in folders]
+            row, usual = (json.loads(each[0]) for each in lines)
+        else:
+            row, usual = (pq.read_table(folder / file).to_pylist()[0] for folder in folders)
+        usual.pop("seed", None)
+        row.pop("seed", None)
+        assert row == usual | kept, form
+        if form != "lance":
+            again = taken_in(tmp_path / f"{form}-here", tmp_path / f"again-{form}")
+            assert {
+                name: value for name, value in json.loads(again.episodes[0]["extra"]).items() if name != "seed"
+            } == kept
 
 
 @pytest.mark.parametrize("form", FORMS)

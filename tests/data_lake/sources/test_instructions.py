@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data_lake.edits.relabel import relabel
+from data_lake.sources import open_source
 from data_lake.sources.instructions import MAX_BYTES, fault, instruct_rows
 from errors import UserError
 from tests.data_lake.recordings import change_episodes, change_rows, write_lines, write_v2, write_v3
@@ -68,6 +69,31 @@ def test_a_listed_task(said: Any, code: str, tmp_path: Path) -> None:
     assert code in told and "LAKE-062" not in told
     instructions = {each["source_episode"]: each["instruction"] for each in done.view["episodes"]}
     assert instructions == ({0: "", 1: "lift", 2: ""} if code == "LAKE-024" else {1: "lift"})
+
+
+@pytest.mark.parametrize("version", ["v2.1", "v3.0"])
+@pytest.mark.parametrize("other", ["throw it away", "Push", None])
+def test_an_index_with_two_sentences(other: str | None, version: str, tmp_path: Path) -> None:
+    """Neither the first nor the last is believed; the same sentence twice is one."""
+    source = write_v2(tmp_path / "v2", LENGTHS)
+    if version == "v3.0":
+        source = write_v3(tmp_path / "v3", source, LENGTHS)
+    file = source / ("meta/tasks.jsonl" if version == "v2.1" else "meta/tasks.parquet")
+
+    def listing(*said: str | None) -> None:
+        rows = [{"task_index": index, "task": text} for index, text in zip((1, 0, 0), said, strict=True)]
+        if version == "v2.1":
+            write_lines(file, rows)
+        else:
+            pq.write_table(pa.Table.from_pylist(rows), file)
+
+    listing("lift", "push", other)
+    with pytest.raises(UserError) as refused:
+        open_source(source)
+    assert refused.value.code == "LAKE-004" and refused.value.where == str(file)
+    assert f"task 0 twice, as 'push' and as {other!r}" in refused.value.message
+    listing("lift", "push", "push")
+    open_source(source)
 
 
 def test_a_null_among_the_tasks_of_v3(tmp_path: Path) -> None:
