@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from flows.cli import main
 from tests.data_lake.recordings import change_info, write_v2
 from tests.flows.test_commands import Captured, answer
@@ -29,3 +31,19 @@ def test_ingest_says_what_is_new_and_show_what_was_left_out(tmp_path: Path, caps
     for told in (str(source), f"episode 1 · {left_out['file']}", found["code"], found["message"], found["fix"]):
         assert told in shown
     assert main([*words, "../x", *places]) != 0 and "LAKE-034" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_strict_says_that_it_failed_and_what_is_in_the_lake(is_cached: bool, tmp_path: Path, capsys: Captured) -> None:
+    source = write_v2(tmp_path / "source")
+    (source / "data/chunk-000/episode_000001.parquet").write_bytes(b"PAR1")
+    words = ("ingest", str(source), "--embodiment", "tests.tasks.test_ingest:CART", "--dataset", "cart")
+    places = ("--lake", str(tmp_path / "lake"), "--home", str(tmp_path / "home"))
+    if is_cached:
+        answer(tmp_path, capsys, *words)
+    found = answer(tmp_path, capsys, *words, "--strict", status=1)
+    assert (found["ok"], found["error"]["code"], found["result"]["num_episodes"]) == (False, "INGEST-001", 2)
+    assert main([*words, "--strict", *places]) == 1
+    told = capsys.readouterr().err
+    assert "INGEST-001: failed because of --strict: 1 episode in quarantine" in told
+    assert "2 sound episodes in the lake as cart@1" in told and "./vlaloop show ingest/" in told
