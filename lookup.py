@@ -7,6 +7,8 @@ from typing import Any
 
 from errors import UserError
 
+OWN = "package.module:NAME, on PYTHONPATH"
+
 
 def lookup(table: Mapping[str, str], name: str, kind: str) -> Any:
     """The object that `name` stands for in `table`, or that a dotted `package.module:Name` names itself.
@@ -17,12 +19,10 @@ def lookup(table: Mapping[str, str], name: str, kind: str) -> Any:
     if name not in table and ":" not in name:
         near = get_close_matches(name, table, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(table))}"
-        raise UserError("NAME-001", f"unknown {kind} {name!r}", next_step=hint)
+        raise UserError("NAME-001", f"unknown {kind} {name!r}", next_step=f"{hint}; one of your own: {OWN}")
     try:
         return pkgutil.resolve_name(table.get(name, name))
     except (ImportError, AttributeError, ValueError) as error:
         if name in table:
             raise  # ours, or a library of it that is not there: it says so itself
-        raise UserError(
-            "NAME-002", f"{kind} {name!r} cannot be imported: {error}", next_step="package.module:NAME, on PYTHONPATH"
-        ) from error
+        raise UserError("NAME-002", f"{kind} {name!r} cannot be imported: {error}", next_step=OWN) from error

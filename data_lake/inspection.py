@@ -6,7 +6,9 @@ Ingest keeps all of it out; a data set of an earlier release, or one whose disk 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -19,6 +21,7 @@ from data_lake.findings import Finding, finding
 from data_lake.schema import vectors
 from data_lake.sources.instructions import fault
 from data_lake.stored_videos import Place, Videos, open_videos
+from data_lake.tally import ranges
 from data_lake.trial import Trial, decode_all
 from data_lake.video import VideoUnreadable, sample_entry
 from errors import UserError
@@ -32,15 +35,30 @@ def inspect(
 ) -> Iterator[Finding]:
     """info: info.json. deep: also decode every frame, by `workers` threads."""
     yield from _not_finite(tables["frames"], episodes)
-    for episode in episodes:
-        for text in dict.fromkeys((episode["instruction"], *episode["tasks"])):
-            if (found := fault(text)) is not None:
-                yield finding(found[0], found[1], episode=episode["episode_index"])
+    yield from _wordless(Path(tables["frames"].uri).parent.name, episodes)
     shown = _shown(episodes)
     videos = open_videos(tables["videos"].uri, tables["videos"].version)
     yield from _sizes(videos, info, shown)
     if deep:
         yield from _broken(videos, shown, float(info["fps"]), workers)
+
+
+def _wordless(dataset: str, episodes: Episodes) -> Iterator[Finding]:
+    """What is no instruction; each names all of its kind, since one relabelling mends them."""
+    found = [
+        finding(wrong[0], wrong[1], episode=episode["episode_index"])
+        for episode in episodes
+        for text in dict.fromkeys((episode["instruction"], *episode["tasks"]))
+        if (wrong := fault(text)) is not None
+    ]
+    numbers: dict[str, dict[int, None]] = {}
+    for each in found:
+        numbers.setdefault(each.code, {})[each.episode or 0] = None
+    which = {code: ranges(np.array(list(those))).replace(", ", ",") for code, those in numbers.items()}
+    for each in found:
+        yield replace(
+            each, fix=f"./vlaloop relabel {dataset} --episode {which[each.code]} --instruction 'what is done'"
+        )
 
 
 def _not_finite(frames: lance.LanceDataset, episodes: Episodes) -> Iterator[Finding]:

@@ -43,7 +43,9 @@ def ingest(
     source_format: Format = "auto",
     changes: Read = None,
     verify: Annotated[bool, typer.Option("--verify", help="Hash every file again; else size and time decide.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail when an episode had to go to quarantine.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit 1 if any is in quarantine; the others stay in the lake.")
+    ] = False,
     reference: Annotated[bool, typer.Option("--reference", help="Leave video files where they are, uncopied.")] = False,
     why: Annotated[str | None, typer.Option("--why", help="Ingest again what is done; the reason is kept.")] = None,
     lake: Lake = None,

@@ -86,10 +86,14 @@ class Screen:
 
     def error(self, error: UserError) -> int:
         """Tell of an error in one paragraph; returns the exit status."""
+        return self.failed(error, {})
+
+    def failed(self, error: UserError, answer: dict[str, Any]) -> int:
+        """The same, beside what was done all the same."""
         from rich.console import Console
 
         Console(stderr=True, highlight=False, soft_wrap=True).print(f"error {_told(error)}", markup=False)
-        self.answer(error_object(error))
+        self.answer(answer | error_object(error))
         return exit_status(error)
 
 

@@ -28,12 +28,16 @@ def test_nothing_is_imported_before_it_is_used() -> None:
 
 
 def test_typing_error_gets_the_closest_name() -> None:
-    with pytest.raises(UserError, match=r"NAME-001: unknown function 'load'\n  next: did you mean 'loads'\?"):
+    with pytest.raises(
+        UserError, match=r"NAME-001: unknown function 'load'\n  next: did you mean 'loads'\?; one of your own: package"
+    ):
         lookup(TABLE, "load", "function")
 
 
 def test_strange_name_gets_the_known_ones() -> None:
-    with pytest.raises(UserError, match="known: absent, loads, tabnanny"):
+    with pytest.raises(
+        UserError, match="known: absent, loads, tabnanny; one of your own: package.module:NAME, on PYTHONPATH"
+    ):
         lookup(TABLE, "zzz", "function")
 
 

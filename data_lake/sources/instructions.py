@@ -1,7 +1,7 @@
 """Which words an episode is told: real language only. Marks such as GR00T's "valid" never become a prompt."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ from data_lake.findings import Finding, finding
 from errors import UserError
 
 MAX_BYTES = 4096
+NO_META = "give all episodes one: --set 'ingest.read.instruction==lift the cube'"
+"""What to do about no instruction where there is no meta/tasks to mend."""
 _VALIDITY = ".validity"
 _LANGUAGE = ("task_description", "instruction", "language", "task")
 
@@ -111,7 +113,8 @@ def instruct_rows(
     places = {text: place for place, text in enumerate(dict.fromkeys(said))}
     indices = pa.array([places[text] for text in said], pa.int64())
     words = Vocabulary(tasks=dict(enumerate(places)), ignore=ignore)
-    return instruct(rows.append_column("task_index", indices), tuple(places), words, episode)
+    told, text, findings = instruct(rows.append_column("task_index", indices), tuple(places), words, episode)
+    return told, text, [replace(item, fix=NO_META) if item.code == "LAKE-024" else item for item in findings]
 
 
 def instruct(

@@ -17,6 +17,7 @@ from data_lake.tally import ranges
 from data_lake.version import open_version
 from data_lake.words import counted
 from flows.commands import lake
+from flows.commands.quarantine import ingests_of
 from flows.places import Places
 from flows.screen import DONE, Screen, seconds, size
 
@@ -83,13 +84,14 @@ def _dataset(where: Places, named: str, asked: Asked, screen: Screen) -> int:
         }
     else:
         about = overview(version)
-        _tell(about, screen)
-        result = asdict(about)
+        ingests = ingests_of(where.lake, version.root.name, version.manifest.version)
+        _tell(about, ingests, screen)
+        result = asdict(about) | {"ingests": ingests}
     screen.answer({"command": "show", "ok": True, "result": result})
     return DONE
 
 
-def _tell(about: Overview, screen: Screen) -> None:
+def _tell(about: Overview, ingests: Sequence[dict[str, Any]], screen: Screen) -> None:
     duration = seconds(about.num_frames / about.fps)
     screen.line(
         f"{about.dataset}@{about.version} · {counted(about.num_episodes, 'episode')}"
@@ -104,6 +106,7 @@ def _tell(about: Overview, screen: Screen) -> None:
     sources = [f"{source} ({count:,})" for source, count in about.sources.items()]
     more = f" and {len(sources) - SHOWN:,} more" if len(sources) > SHOWN else ""
     _pair(screen, "sources", ", ".join(sources[:SHOWN]) + more)
+    _came(ingests, screen)
     _pair(screen, "stored at", about.path)
     _pair(screen, "pictures", f"./vlaloop show {about.dataset}@{about.version} --html {about.dataset}.html")
     for mark in about.marks:
@@ -120,6 +123,20 @@ def _tell(about: Overview, screen: Screen) -> None:
     _table(screen, ("column", "type", "dims", "never changes"), columns)
     tables = [(each.table, f"{each.num_rows:,}", size(each.num_bytes)) for each in about.tables]
     _table(screen, ("table", "rows", "size"), tables)
+
+
+def _came(ingests: Sequence[dict[str, Any]], screen: Screen) -> None:
+    """The newest ingests: from where, when, and what was kept out."""
+    for each in ingests[-SHOWN:]:
+        out = f"{each['num_quarantined']:,} quarantined: ./vlaloop show {each['slot']}"
+        told = (
+            ", ".join(each["sources"]),
+            each["finished"][:16].replace("T", " "),
+            *([out] * (each["num_quarantined"] > 0)),
+        )
+        _pair(screen, "ingested", " · ".join(told))
+    if len(ingests) > SHOWN:
+        _pair(screen, "", f"… and {len(ingests) - SHOWN:,} earlier (--json has all)")
 
 
 def _versions(about: Overview, screen: Screen) -> None:

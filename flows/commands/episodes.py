@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from data_lake.objects import is_object_uri
 from data_lake.words import counted
 from errors import UserError
+from flows.commands.lake import short
 from flows.commands.run import Order, look_at_sources
 from flows.places import Places
 from flows.plan import make_plan
@@ -47,7 +48,8 @@ def doctor(
         )
     repaired = _repair(Path(source), screen) if repair else None
     folder = str(source_folder(source, where.home, screen.line)) if is_object_uri(source) else source
-    screen.line(f"checking {source}: layout, metadata, every row, every video{' frame' if deep else ''}")
+    videos = "every video frame" if deep else "every video file (its frames are decoded only with --deep)"
+    screen.line(f"checking {source}: layout, metadata, every row, {videos}")
     found = examine(folder, read_spec(reading[1]), lake=where.lake, source_format=reading[0], deep=deep)
     found["source"] = source
     if repaired is not None:
@@ -141,8 +143,21 @@ def _say(built: "Built", screen: Screen, *, strict: bool) -> int:
     screen.line(f"{ref['dataset']}@{ref['version']}: {built.record['summary']['line']}{done_before}")
     failed = strict and ref["num_quarantined"] > 0
     result = {**ref, "cached": built.is_cached, "findings": built.record["summary"]["table"]}
-    screen.answer({"command": "ingest", "ok": not failed, "result": result})
-    return FAILED if failed else DONE
+    answer = {"command": "ingest", "ok": not failed, "result": result}
+    if failed:
+        return screen.failed(_too_strict(built), answer)
+    screen.answer(answer)
+    return DONE
+
+
+def _too_strict(built: "Built") -> UserError:
+    ref = asdict(built.ref)
+    return UserError(
+        "INGEST-001",
+        f"failed because of --strict: {counted(ref['num_quarantined'], 'episode')} in quarantine",
+        done=f"{counted(ref['num_episodes'], 'sound episode')} in the lake as {ref['dataset']}@{ref['version']}",
+        next_step=f"./vlaloop show {short(built.record)} tells why; mend them and ingest again, or leave out --strict",
+    )
 
 
 def _revoke(slot: "Slot", why: str, screen: Screen) -> None:

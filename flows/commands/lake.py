@@ -12,7 +12,7 @@ from data_lake.refs import from_json
 from data_lake.store import builders, damaged, records
 from data_lake.words import counted
 from errors import UserError
-from flows.commands.quarantine import quarantined, tell_quarantined
+from flows.commands.quarantine import quarantined, sources_of, tell_ingested
 from flows.places import Places
 from flows.screen import DONE, FAILED, Screen, seconds, size
 from tasks.catalogue import STAGES
@@ -61,10 +61,13 @@ def show(where: Places, name: str, screen: Screen) -> int:
     for line in wrong:
         screen.line(f"  damaged: {line}")
     out = quarantined(where.lake, record)
-    tell_quarantined(out, record["inputs"], screen)
+    tell_ingested(out, record, screen)
     screen.line("made of")
+    for path in sources_of(chain.values()):
+        screen.line(f"  {'source':<12} {path}")
     for each in chain.values():
-        screen.line(f"  {each['stage']:<12} {short(each):<24} {each['summary']['line']}")
+        if each["fingerprint"] != record["fingerprint"]:
+            screen.line(f"  {each['stage']:<12} {short(each):<24} {each['summary']['line']}")
     screen.line("settings")
     for line in json.dumps(recipe_of(chain), indent=1).splitlines()[1:-1]:
         screen.line(f" {line}")

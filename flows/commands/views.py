@@ -2,6 +2,7 @@
 
 import getpass
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 from data_lake.words import counted
@@ -19,7 +20,7 @@ def view(where: Places, dataset: str, name: str, choice: tuple[str, str, str], s
     """
     from data_lake.curation import Choice, choose
     from data_lake.head import counted_once
-    from data_lake.saved_views import open_saved, save
+    from data_lake.saved_views import open_saved, revisions, save
     from data_lake.version import open_version
 
     version = open_version(where.lake, dataset)
@@ -32,9 +33,13 @@ def view(where: Places, dataset: str, name: str, choice: tuple[str, str, str], s
     if not kept:
         what = f"the view {name!r} keeps no episode of {version.name}"
         raise UserError("LAKE-209", what, done="nothing was saved", next_step="widen it; `where` is SQL over episodes")
+    replaced = None
     if saved is None:
+        replaced = open_saved(version.root, name) if revisions(version.root, name) else None
         number = version.manifest.version
         saved = save(version.root, name, asked, who=getpass.getuser(), version=number, num_episodes=len(kept))
+    if replaced is not None and replaced.revision < saved.revision:
+        screen.line(f"  replaces {replaced.title}: {_told(asdict(replaced.choice))}")
     screen.line(f"  {saved.title} · saved {saved.at[:16]} by {saved.who}")
     screen.line(f"  use: --set ingest.source=lake:{version.root.name}/{name}")
     figures = {"episodes": len(kept), "frames": sum(row["length"] for row in kept)}

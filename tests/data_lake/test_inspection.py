@@ -45,7 +45,10 @@ def test_words_that_are_no_instruction(v2: Path, tmp_path: Path, monkeypatch: py
         change_rows(v2 / f"data/chunk-000/episode_{number:06d}.parquet", task_index=[number] * LENGTHS[number])
     monkeypatch.setattr("data_lake.sources.instructions.fault", lambda _: None)
     ingest(v2, tmp_path / "lake/datasets/cart")
-    assert [(item["code"], item["episode"]) for item in found(tmp_path)] == [("LAKE-231", 0), ("LAKE-024", 2)]
+    items = found(tmp_path)
+    assert [(item["code"], item["episode"]) for item in items] == [("LAKE-231", 0), ("LAKE-024", 2)]
+    for item in items:
+        assert f"./vlaloop relabel cart --episode {item['episode']} --instruction" in item["fix"]
 
 
 def test_pictures_of_two_sizes(v2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,3 +92,11 @@ def test_doctor_repairs_what_the_rows_prove(tmp_path: Path, capsys: Captured) ->
 def test_the_next_step_is_that_of_the_gravest_finding(severities: list[str], expected: str) -> None:
     found = [{"severity": severity, "fix": f"mend {place}"} for place, severity in enumerate(severities)]
     assert gravest_fix(found) == expected
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_doctor_says_whether_frames_are_decoded(deep: bool, tmp_path: Path, capsys: Captured) -> None:
+    source = write_v2(tmp_path / "source")
+    assert main(["doctor", str(source), *(["--deep"] if deep else [])]) == 0
+    shown = capsys.readouterr().out
+    assert ("every video frame" in shown, "decoded only with --deep" in shown) == (deep, not deep)

@@ -34,10 +34,18 @@ def test_a_view_is_shown_saved_and_listed(lake: Path, capsys: Captured) -> None:
     assert result["episode_indices"] == [1] and result["dataset"] == "cart@1"
     assert "1 of 3 episodes of cart@1 · 12 of 30 frames" in shown
     assert "use: --set ingest.source=lake:cart/long" in shown
-    again, _ = given(lake, capsys, "view", "cart", "long")
-    assert again["result"] == result
+    again, shown = given(lake, capsys, "view", "cart", "long")
+    assert again["result"] == result and "replaces" not in shown
     (listed,) = given(lake, capsys, "views", "cart")[0]["result"]
     assert listed["choice"] == {"where": "length > 8", "episodes": "", "exclude": "source:2"}
+
+
+def test_a_choice_that_takes_the_place_of_another_says_of_which(lake: Path, capsys: Captured) -> None:
+    given(lake, capsys, "view", "cart", "long", "--where", "length > 8")
+    for time in range(2):  # the second time it is the choice that is saved already
+        changed = given(lake, capsys, "view", "cart", "long", "--where", "length > 10")
+        assert changed[0]["result"]["revision"] == 2
+        assert ("replaces long@1: where length > 8" in changed[1]) is (time == 0)
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ def test_a_bag_without_words_beside_others(tmp_path: Path) -> None:
     write_bag(tmp_path / "bags/two", [command(n / 10, (n,)) for n in range(5)])
     with_words, without = read(tmp_path / "bags", replace(SIMPLE, instruction=TASK))
     assert (codes(with_words), codes(without)) == ([], ["LAKE-024"])
+    assert "--set 'ingest.read.instruction==" in without.findings[0].fix
 
 
 def test_parts_of_one_row_are_left_out_and_counted(tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ def test_a_single_file_keeps_its_numbers_in_order(tmp_path: Path) -> None:
     found = read(declare(tmp_path / "demo.hdf5", env_args=ROBOSUITE_ARGS))
     assert [item.source_episode for item in found] == [1, 2, 10]
     assert [codes(item) for item in found] == [["LAKE-024"]] * 3
+    assert all("--set 'ingest.read.instruction==" in item.findings[0].fix for item in found)
 
 
 def test_what_is_recognised(tmp_path: Path) -> None:
