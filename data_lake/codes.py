@@ -295,4 +295,6 @@ CODES: dict[str, Code] = {
     "LAKE-243": _note("a file lies where none of its name belongs", "it is left alone"),
     "LAKE-244": _lake("files are not what a stage made", "restore them, or build the stage again with --rebuild"),
     "LAKE-245": _lake("another command or machine came between", "the same command again"),
+    "LAKE-246": _bad("rows point at a task that is not in the list", "list it in meta/tasks, or write task_index anew"),
+    "LAKE-247": _bad("only some rows point at a task that their episode does not list", "write task_index anew"),
 }

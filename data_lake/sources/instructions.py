@@ -98,12 +98,31 @@ def _spoken(
         texts = [None if (text := words.tasks.get(index)) in marks else text for index in indices]
         if (odd := next((index for index in indices if index in words.wordless), None)) is not None:
             findings.append(finding("LAKE-231", f"task {odd} is {words.wordless[odd]:.60}", episode=episode))
-        strange = sorted({text for text in texts if text is not None} - set(listed)) if listed else []
+        strange = [row for row, text in enumerate(texts) if text is not None and text not in listed] if listed else []
         if strange:
-            findings.append(finding("LAKE-059", f"{name} says {strange[0][:80]!r}", episode=episode))
-        if name == "task_index" or (not strange and any(texts)):
+            findings.append(_unlisted(name, texts, strange, episode))
+        if name == "task_index":
+            return texts, findings + _pointless(indices, words, episode)
+        if not strange and any(texts):
             return texts, findings
     return [None] * rows.num_rows, findings
+
+
+def _unlisted(name: str, texts: Sequence[str | None], strange: Sequence[int], episode: int) -> Finding:
+    """What rows say that their episode does not list: all of them, then they are believed; some, then nothing is."""
+    some = name == "task_index" and len(strange) < sum(text is not None for text in texts)
+    row = strange[0]
+    detail = f"{name} says {texts[row]!r:.80} in {len(strange)} of {len(texts)} rows, the first is row {row}"
+    return finding("LAKE-247" if some else "LAKE-059", detail, episode=episode, row=row)
+
+
+def _pointless(indices: Sequence[Any], words: Vocabulary, episode: int) -> list[Finding]:
+    """LAKE-246 for task indices that are not in the list."""
+    unknown = [row for row, index in enumerate(indices) if index not in words.tasks and index not in words.wordless]
+    if not unknown:
+        return []
+    detail = f"task {indices[unknown[0]]} in {len(unknown)} of {len(indices)} rows, the first is row {unknown[0]}"
+    return [finding("LAKE-246", detail, episode=episode, row=unknown[0])]
 
 
 def instruct_rows(

@@ -243,6 +243,26 @@ def test_an_annotation_that_contradicts_the_episode_is_not_believed(v2: Path) ->
     assert "LAKE-059" in [item.code for item in found.findings]
 
 
+@pytest.mark.parametrize(
+    ("indices", "code", "row", "said"),
+    [
+        ([7] * 8, "LAKE-246", 0, "task 7 in 8 of 8 rows"),
+        ([0] * 5 + [-1] * 3, "LAKE-246", 5, "task -1 in 3 of 8 rows"),
+        ([1] * 3 + [0] * 5, "LAKE-247", 0, f"says {TASKS[1]!r} in 3 of 8 rows"),
+        ([0] * 6 + [1] * 2, "LAKE-247", 6, "in 2 of 8 rows"),
+        ([1] * 8, "LAKE-059", 0, f"says {TASKS[1]!r} in 8 of 8 rows"),
+    ],
+)
+def test_rows_that_point_at_another_task(indices: list[int], code: str, row: int, said: str, v2: Path) -> None:
+    """At none that there is, at two where the episode lists one, or all at another: only the last can be believed."""
+    change_rows(v2 / "data/chunk-000/episode_000000.parquet", task_index=indices)
+    found = by_number(v2)[0]
+    (item,) = (item for item in found.findings if item.code in ("LAKE-059", "LAKE-246", "LAKE-247"))
+    assert (item.code, item.row, item.severity) == (code, row, "warning" if code == "LAKE-059" else "error")
+    assert said in item.message and f"row {row}" in item.message
+    assert code != "LAKE-059" or found.instruction == TASKS[1]
+
+
 @pytest.mark.parametrize("task", ["", "x" * 10_000_000, "gieß Öl 倒油 🛢️"])
 def test_instructions_of_any_kind(task: str, v2: Path) -> None:
     tasks = json.dumps({"task_index": 0, "task": task}) + "\n" + json.dumps({"task_index": 1, "task": TASKS[1]}) + "\n"
