@@ -9,7 +9,7 @@ from data_lake.checks import REQUIRED
 from data_lake.examine import Examined
 from data_lake.findings import Finding, finding
 from data_lake.lake_meta import video_feature
-from data_lake.schema import ACTION, PLACE, STATE, dotted_names, features_of
+from data_lake.schema import ACTION, PLACE, STATE, dimension_names, dotted_names, features_of
 from data_lake.sources.episode import Episode, Source, SourceCard, view_name
 from data_lake.specs import IngestSpec
 from errors import UserError
@@ -80,7 +80,7 @@ def cameras_of(examined: Examined, fps: float) -> dict[str, Any]:
 
 def same_kind(source: Source, dataset: str, info: Mapping[str, Any], features: Mapping[str, Any]) -> None:
     """Frames of one data set have the same columns, dimensions and rate, and a camera's pictures one size; names of
-    dimensions, and which cameras there are, may differ.
+    dimensions (but not the place of a name), and which cameras there are, may differ.
 
     info: of the data set. features: of new frames, without the columns that the lake numbers itself. Raises Stranger
     LAKE-006.
@@ -93,6 +93,13 @@ def same_kind(source: Source, dataset: str, info: Mapping[str, Any], features: M
         name: f"is {_kind(features.get(name))}, {_kind(held.get(name))} before"
         for name in named
         if _is_column(held.get(name) or features[name]) and _kind(held.get(name)) != _kind(features.get(name))
+    }
+    columns |= {
+        name: f"has dimensions {', '.join(there)}, {', '.join(here)} before"
+        for name in named
+        if name in held and name in features and name not in columns and _is_column(held[name])
+        for here, there in [(_names(held[name]), _names(features[name]))]
+        if any(each in here and here.index(each) != place for place, each in enumerate(there) if each)
     }
     cameras = {
         name: f"{_size(features[name])}, {_size(held[name])} before"
@@ -122,6 +129,13 @@ def _is_column(feature: Mapping[str, Any]) -> bool:
 
 def _kind(feature: Mapping[str, Any] | None) -> str:
     return "missing" if feature is None else f"{feature['dtype']} {list(feature['shape'])}"
+
+
+def _names(feature: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of the dimensions, "" for those without; of what repeats one, none: it tells nothing."""
+    count = math.prod(feature["shape"]) if feature.get("names") else 0
+    names = dimension_names(feature.get("names"), count)
+    return names if len({*names} - {""}) == sum(map(bool, names)) else ()
 
 
 def _size(feature: Mapping[str, Any]) -> str:

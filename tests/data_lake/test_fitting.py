@@ -18,6 +18,8 @@ from tests.data_lake.seen import LENGTHS, ingest
 VIDEO = {"dtype": "video", "shape": [8, 8, 3], "names": None}
 STATE = {"dtype": "float32", "shape": [3], "names": None}
 
+NAMED = {**STATE, "names": ["x", "y", "z"]}
+
 
 @pytest.fixture
 def source(tmp_path: Path) -> Source:
@@ -30,6 +32,9 @@ def source(tmp_path: Path) -> Source:
         ({}, {"observation.state": STATE}),
         ({"observation.state": STATE}, {"observation.state": {**STATE, "names": ["x", "y", "z"]}}),
         ({"observation.state": STATE, "top": VIDEO}, {"observation.state": STATE}),
+        ({"observation.state": NAMED}, {"observation.state": {**STATE, "names": {"axes": ["x", "y", "z"]}}}),
+        ({"observation.state": NAMED}, {"observation.state": {**STATE, "names": ["a", "b", "c"]}}),
+        ({"observation.state": NAMED}, {"observation.state": {**STATE, "names": ["x", "x", "x"]}}),
         # D13: what recorders add without meaning
         ({"observation.state": {**STATE, "fps": 10, "info": None}}, {"observation.state": {**STATE, "video_info": {}}}),
     ],
@@ -51,6 +56,19 @@ def test_the_same_kind(held: dict[str, object], new: dict[str, object], source: 
 def test_another_kind(fps: int, held: dict[str, object], word: str, source: Source) -> None:
     with pytest.raises(UserError, match=word) as error:
         same_kind(source, "cart", {"fps": fps, "features": held}, {"observation.state": STATE, "top": VIDEO})
+    assert error.value.code == "LAKE-006"
+
+
+@pytest.mark.parametrize("names", [["z", "y", "x"], ["y", "z", "w"], {"axes": ["x", "z", "y"]}])
+def test_names_in_another_place(names: object, source: Source) -> None:
+    """The numbers of one joint would stand under the name of another."""
+    with pytest.raises(UserError, match="x, y, z before") as error:
+        same_kind(
+            source,
+            "cart",
+            {"fps": 10, "features": {"observation.state": NAMED}},
+            {"observation.state": {**STATE, "names": names}},
+        )
     assert error.value.code == "LAKE-006"
 
 
