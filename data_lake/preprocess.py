@@ -135,6 +135,8 @@ class _Build:
     def _pieces(self, block: Block, adopted: dict[str, bool]) -> list[Block]:
         """A block as far as earlier builds had it, from its beginning, and the rest of it. The last block of a view
         ends where the view does: after an append it is the beginning of a longer one. adopted: what is known."""
+        if adopted[block.key]:
+            return [block]
         pieces: list[Block] = []
         held, stops = 0, len(block.episodes)
         while held < stops:
