@@ -40,6 +40,7 @@ def source(tmp_path: Path) -> Source:
     ],
 )
 def test_the_same_kind(held: dict[str, object], new: dict[str, object], source: Source) -> None:
+    """None of these is refused: `same_kind` would raise."""
     same_kind(source, "cart", {"fps": 10, "features": held}, new)
 
 
