@@ -29,22 +29,10 @@ def _note(what: str, done: str) -> Code:
     return Code(severity="note", what=what, done=done, fix="nothing needs to be done")
 
 
-def _lake(what: str, fix: str) -> Code:
-    return Code(severity="error", what=what, done="nothing was changed", fix=fix)
-
-
 _COPY = "copy the file again and run the same command"
-_REBUILD = "restore the data set from a copy, or ingest its sources into a new one"
 
-# LAKE-001 … -006, -034 … -036, most of -130 … and -180 … stop a command as a whole, -154 and -155 a repair, -156 and
-# -157 work on Ray (UserError); the others are about one episode or one file.
-CODES: dict[str, Code] = {
-    "LAKE-001": _lake("no episode could be ingested", "mend what the findings name first"),
-    "LAKE-002": _lake("not a source that is understood", "name a folder with meta/info.json, or give its format"),
-    "LAKE-003": _lake("the source changed since this run began", "start a new run"),
-    "LAKE-004": _lake("the source's metadata cannot be read", "copy meta/ again"),
-    "LAKE-005": _lake("the data do not fit the embodiment", "name the embodiment that recorded them"),
-    "LAKE-006": _lake("the data set holds another kind of frames", "name another data set with ingest.dataset"),
+# About one episode or one file; what stops a command as a whole stands in `data_lake/refusals.py`.
+FINDINGS: dict[str, Code] = {
     "LAKE-007": _bad("parquet file without footer (the recorder was killed while writing)", _COPY),
     "LAKE-008": _bad("a Git LFS pointer, not the file itself", "run `git lfs pull` in the source"),
     "LAKE-009": _bad("the data file is missing", _COPY),
@@ -82,10 +70,8 @@ CODES: dict[str, Code] = {
     "LAKE-033": _odd(
         "the same video stands under several episodes", "they are ingested as they are", "check the recording"
     ),
-    "LAKE-034": _lake("not a name for a data set", "use letters, digits, `.`, `-` and `_`"),
-    "LAKE-035": _lake("the source does not say all that must be known", "set the field that is named"),
-    "LAKE-036": _lake("the source says something else than the recipe", "set the field to what the source says"),
-    "LAKE-037": _lake("something is declared that the source says itself", "leave the field out"),
+    "LAKE-038": _bad("a rotation's values cannot be of the declared kind", "declare its place and kind as recorded"),
+    "LAKE-039": _bad("a dimension declared as padding carries values", "declare only dimensions that are always zero"),
     "LAKE-040": _odd("codebase_version disagrees with the layout", "the layout was believed", "correct meta/info.json"),
     "LAKE-041": _odd("total_videos is wrong", "files were counted instead", "correct meta/info.json"),
     "LAKE-042": _odd("total_chunks is wrong", "folders were counted instead", "correct meta/info.json"),
@@ -117,8 +103,6 @@ CODES: dict[str, Code] = {
         "a gripper never changes its state", "it is ingested as it is", "check the values declared as open and closed"
     ),
     "LAKE-056": _bad("a gripper's values lie outside those declared", "declare its values when open and when closed"),
-    "LAKE-038": _bad("a rotation's values cannot be of the declared kind", "declare its place and kind as recorded"),
-    "LAKE-039": _bad("a dimension declared as padding carries values", "declare only dimensions that are always zero"),
     "LAKE-058": _odd("timestamps leave gaps", "rows were given frame_index / fps", "cut the episode at its gaps"),
     "LAKE-059": _odd(
         "a row points at a task that its episode does not list",
@@ -129,6 +113,50 @@ CODES: dict[str, Code] = {
     "LAKE-061": _odd("meta/info.json declares no features", "columns were taken as they are", "declare the features"),
     "LAKE-062": _bad("the rows are not of a form that is understood", "write the columns as meta/info.json says"),
     "LAKE-063": _odd("columns that meta/info.json does not declare", "they are left out", "declare them"),
+    "LAKE-100": _bad("what an HDF5 file holds cannot be read", _COPY),
+    "LAKE-101": _bad("an HDF5 file without demonstrations (data/demo_0, …)", "record it again, or take the file away"),
+    "LAKE-102": _bad("parts of the demonstration have different numbers of rows", "cut them to the rows that all have"),
+    "LAKE-103": _odd(
+        "demonstrations say of themselves that they failed",
+        "they are left out",
+        "set ingest.read.only_success to false to keep them",
+    ),
+    "LAKE-104": _odd(
+        "the demonstration does not record its initial_state, so that its goal is not known",
+        "it is ingested as it is",
+        "record it again with its initial state to replay it",
+    ),
+    "LAKE-105": _bad("the file has another rate than the source's first file", "ingest files of one rate at a time"),
+    "LAKE-106": _odd(
+        "something that is not expected stands in `data`",
+        "it is left out",
+        "name demonstrations demo_N, and the pictures in ingest.read.views",
+    ),
+    "LAKE-107": _bad("the instruction is no single text", "set ingest.read.instruction to one text"),
+    "LAKE-108": _bad("the demonstration lacks a path that is read", "set ingest.read to paths that all of them have"),
+    "LAKE-109": _bad("a path holds no table of numbers", "set ingest.read to paths of (rows, numbers)"),
+    "LAKE-110": _odd("a split is listed but has no files", "it is left out", "copy its shards beside the others"),
+    "LAKE-111": _bad("the record's bytes do not match their checksum", _COPY),
+    "LAKE-112": _bad("the shard cannot be read up to this record", _COPY),
+    "LAKE-113": _odd(
+        "the shard holds more records than dataset_info.json lists",
+        "they are ingested, numbered behind all that are listed",
+        "correct shardLengths in dataset_info.json",
+    ),
+    "LAKE-114": _bad("the record does not hold what features.json declares", "write the data set with its features"),
+    "LAKE-115": _odd("pictures that are not RGB of 8 bits", "they are left out", "for a camera record RGB of uint8"),
+    "LAKE-116": _odd("a shard that dataset_info.json does not list", "it is left out", "list it, or remove it"),
+    "LAKE-117": _bad(
+        "the demonstration says of itself that it failed", "set ingest.read.only_success to false to ingest it"
+    ),
+    "LAKE-118": _odd(
+        "episode_metadata says that a camera is missing, yet its pictures change",
+        "the pictures are believed",
+        "correct the flag in episode_metadata, or leave the camera out with ingest.read.views",
+    ),
+    "LAKE-119": _odd(
+        "dataset_info.json names another version than its folder", "the files of the folder were read", "correct it"
+    ),
     "LAKE-120": _bad(
         "the bag cannot be read", "copy it again, or let `mcap recover`, `ros2 bag reindex` or `convert` mend it"
     ),
@@ -146,6 +174,16 @@ CODES: dict[str, Code] = {
     ),
     "LAKE-129": _odd(
         "topics without a header beside others with one", "their time of reception was taken", "compare both clocks"
+    ),
+    "LAKE-131": _odd(
+        "the pictures are not upright RGB, as LeRobot's readers take them to be",
+        "they are given out as they are, and meta/info.json says so under `vlaloop`",
+        "turn or swap the pictures where they are read",
+    ),
+    "LAKE-134": _odd(
+        "an episode's video begins between two keyframes and cannot be cut out as it is",
+        "it was encoded anew, without loss of a pixel",
+        "publish as v3.0, which keeps every video byte for byte",
     ),
     "LAKE-140": _odd(
         "a dimension hardly moves beside its values",
@@ -178,93 +216,11 @@ CODES: dict[str, Code] = {
         "install FFmpeg and PyAV with a decoder for it, or re-encode the video as H.264",
     ),
     "LAKE-153": _bad("frames of the video cannot be decoded", _COPY),
-    "LAKE-154": _lake("only a LeRobot folder can be repaired", "name the folder that holds meta/info.json"),
-    "LAKE-155": _lake("the repaired metadata could not be written", "mend what the message names"),
-    "LAKE-156": _lake(
-        "no Ray cluster answers", "start one with `ray start --head`, or need none: runner: native, decode: threads"
-    ),
-    "LAKE-157": _lake("a Ray cluster here would listen on all interfaces", "join a cluster by ray_address"),
-    "LAKE-070": _lake("a table has another number of rows than the manifest says", _REBUILD),
-    "LAKE-071": _lake("the episodes do not tile the frames", _REBUILD),
-    "LAKE-072": _lake("an episode names a video that is not there", _REBUILD),
-    "LAKE-073": _lake("stored video bytes differ from their recorded size or digest", _REBUILD),
-    "LAKE-074": _lake("a table cannot be opened at the manifest's version", _REBUILD),
-    "LAKE-075": _lake("row N of frames is not absolute frame N", _REBUILD),
-    "LAKE-076": _lake("a file of the data set is damaged", _REBUILD),
-    "LAKE-110": _odd("a split is listed but has no files", "it is left out", "copy its shards beside the others"),
-    "LAKE-111": _bad("the record's bytes do not match their checksum", _COPY),
-    "LAKE-112": _bad("the shard cannot be read up to this record", _COPY),
-    "LAKE-113": _odd(
-        "the shard holds more records than dataset_info.json lists",
-        "they are ingested, numbered behind all that are listed",
-        "correct shardLengths in dataset_info.json",
-    ),
-    "LAKE-114": _bad("the record does not hold what features.json declares", "write the data set with its features"),
-    "LAKE-115": _odd("pictures that are not RGB of 8 bits", "they are left out", "for a camera record RGB of uint8"),
-    "LAKE-116": _odd("a shard that dataset_info.json does not list", "it is left out", "list it, or remove it"),
-    "LAKE-117": _bad(
-        "the demonstration says of itself that it failed", "set ingest.read.only_success to false to ingest it"
-    ),
-    "LAKE-118": _odd(
-        "episode_metadata says that a camera is missing, yet its pictures change",
-        "the pictures are believed",
-        "correct the flag in episode_metadata, or leave the camera out with ingest.read.views",
-    ),
-    "LAKE-119": _odd(
-        "dataset_info.json names another version than its folder", "the files of the folder were read", "correct it"
-    ),
-    "LAKE-100": _bad("what an HDF5 file holds cannot be read", _COPY),
-    "LAKE-101": _bad("an HDF5 file without demonstrations (data/demo_0, …)", "record it again, or take the file away"),
-    "LAKE-102": _bad("parts of the demonstration have different numbers of rows", "cut them to the rows that all have"),
-    "LAKE-103": _odd(
-        "demonstrations say of themselves that they failed",
-        "they are left out",
-        "set ingest.read.only_success to false to keep them",
-    ),
-    "LAKE-104": _odd(
-        "the demonstration does not record its initial_state, so that its goal is not known",
-        "it is ingested as it is",
-        "record it again with its initial state to replay it",
-    ),
-    "LAKE-105": _bad("the file has another rate than the source's first file", "ingest files of one rate at a time"),
-    "LAKE-106": _odd(
-        "something that is not expected stands in `data`",
-        "it is left out",
-        "name demonstrations demo_N, and the pictures in ingest.read.views",
-    ),
-    "LAKE-107": _bad("the instruction is no single text", "set ingest.read.instruction to one text"),
-    "LAKE-108": _bad("the demonstration lacks a path that is read", "set ingest.read to paths that all of them have"),
-    "LAKE-109": _bad("a path holds no table of numbers", "set ingest.read to paths of (rows, numbers)"),
-    "LAKE-130": _lake("an episode lacks a camera that others have", "keep such episodes in a data set of their own"),
-    "LAKE-131": _odd(
-        "the pictures are not upright RGB, as LeRobot's readers take them to be",
-        "they are given out as they are, and meta/info.json says so under `vlaloop`",
-        "turn or swap the pictures where they are read",
-    ),
-    "LAKE-132": _lake("the version cannot be given out whole", "./vlaloop doctor on the data set"),
-    "LAKE-133": _lake("the folder to write is there already", "name another folder"),
-    "LAKE-134": _odd(
-        "an episode's video begins between two keyframes and cannot be cut out as it is",
-        "it was encoded anew, without loss of a pixel",
-        "publish as v3.0, which keeps every video byte for byte",
-    ),
     "LAKE-195": _bad("a camera of dtype image has no column among the rows", _COPY),
     "LAKE-196": _note(
         "the camera came in as pictures, one by one", "it is given out as video, without loss of a pixel"
     ),
-    "LAKE-197": _lake("a referenced video cannot be opened", "put the file back, or ingest its source again"),
-    "LAKE-198": _lake("a referenced video is not what came in", "put the file back, or ingest its source again"),
     "LAKE-199": _note("videos that are referenced where they are", "their bytes were copied into what is given out"),
-    "LAKE-205": _lake("the data set has no saved view of that name", "save it: ./vlaloop view DATASET NAME --where …"),
-    "LAKE-206": _lake("a view's filter cannot be answered", "ask for columns that there are"),
-    "LAKE-207": _lake("a list of episodes is not understood", "write 1-5,7 or SOURCE:30"),
-    "LAKE-208": _lake(
-        "an episode that is asked for is not there, or may be any of several", "ask for episodes that there are"
-    ),
-    "LAKE-209": _lake("no episode is left", "widen the view, or exclude fewer"),
-    "LAKE-210": _lake("a view gave other episodes than when the run began", "start a new run"),
-    "LAKE-212": _lake("not a name for a saved view", "use letters, digits, `.`, `-` and `_`"),
-    "LAKE-213": _lake("a camera cannot be put into its slot", "set preprocess.cameras to cameras that there are"),
     "LAKE-221": _odd("the source has another rate than the embodiment", "it is ingested", "see that both are right"),
     "LAKE-222": _odd(
         "the source has other cameras than the embodiment",
@@ -273,28 +229,11 @@ CODES: dict[str, Code] = {
     ),
     "LAKE-230": _bad("two names of the source would be one in the lake (dots become underscores)", "rename one"),
     "LAKE-231": _bad("the instruction is no text", "write down what is done, in words"),
-    "LAKE-232": _lake("statistics are not finite", "leave the episodes out that doctor names"),
     "LAKE-233": _bad(
         "the pictures of a camera have another size than before",
         "keep such episodes in a data set of their own, or write all videos of a camera in one size",
     ),
-    "LAKE-135": _lake("Lance tables that are no data set LeRobot would open", "name the folder that holds meta/"),
-    "LAKE-136": _lake("a table of the source cannot be opened", "copy the table again"),
-    "LAKE-180": _lake("data sets that do not mean the same cannot be one", "keep them apart"),
-    "LAKE-181": _lake("an episode is given two instructions, or one that is none", "name each once; say what is done"),
-    "LAKE-182": _lake("the version was given up", "name another version"),
-    "LAKE-183": _lake("the tag means another version", "say --move"),
-    "LAKE-184": _lake("the data set has no such tag", "./vlaloop tag NAME@VERSION TAG"),
-    "LAKE-185": _lake("not a name for a tag", "use letters, digits, `.`, `-` and `_`, and not digits alone"),
-    "LAKE-186": _lake("what is stored is not what was recorded", "./vlaloop doctor on the data set"),
-    "LAKE-187": _lake("a file of labels is not understood", "lines of JSON, or CSV: episode, instruction"),
-    "LAKE-188": _lake("the newest version cannot be given up", "name an older one"),
-    "LAKE-240": _lake("a link in the source leads back to a folder that it is in", "remove the link"),
-    "LAKE-241": _lake("the source names a file that its snapshot leaves out", "move it to a folder of the source"),
-    "LAKE-242": _lake("a small file does not say what was written", "restore it, or do what it said once more"),
     "LAKE-243": _note("a file lies where none of its name belongs", "it is left alone"),
-    "LAKE-244": _lake("files are not what a stage made", "restore them, or build the stage again with --rebuild"),
-    "LAKE-245": _lake("another command or machine came between", "the same command again"),
     "LAKE-246": _bad("rows point at a task that is not in the list", "list it in meta/tasks, or write task_index anew"),
     "LAKE-247": _bad("only some rows point at a task that their episode does not list", "write task_index anew"),
 }

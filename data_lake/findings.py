@@ -5,8 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from data_lake.codes import CODES, Severity
+from data_lake.codes import FINDINGS, Code, Severity
+from data_lake.refusals import REFUSALS
 from data_lake.words import counted
+
+CODES: dict[str, Code] = FINDINGS | REFUSALS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

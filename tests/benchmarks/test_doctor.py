@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import doctor_cases
 from benchmarks.doctor import Case, cases, judged, look
-from data_lake.codes import CODES
+from data_lake.findings import CODES
 from data_lake.sources import SOURCES
 
 CASES = cases()

@@ -2,8 +2,7 @@
 
 import re
 
-from data_lake.codes import CODES
-from data_lake.findings import finding, fold
+from data_lake.findings import CODES, finding, fold
 
 
 def test_codes_are_complete() -> None:
