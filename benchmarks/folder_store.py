@@ -1,5 +1,5 @@
-"""A folder as an S3 server that can only be read, in a process of its own: what a program made for testing whole
-applications would take of a small machine's time must not be counted against the reader.
+"""A folder as an S3 server that can only be read and answers late, in a process of its own: what a program made for
+testing whole applications would take of a small machine's time must not be counted against the reader.
 
 It answers GET (whole, or one range), HEAD and ListObjectsV2, and looks at no signature. Each folder in it is a bucket.
 """
@@ -16,14 +16,14 @@ from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
-from benchmarks.slow_store import Traffic, slow_store
-
-HEAD = 1 << 16  # bytes that the head of a request may have
+from benchmarks.slow_store import Traffic
 
 
 @contextmanager
 def folder_store(folder: Path, *, latency_s: float) -> Iterator[tuple[dict[str, str], Callable[[], Traffic]]]:
-    """The environment that leads to the folder's buckets through a `slow_store`, and what has passed so far."""
+    """The environment that leads to the folder's buckets, and what has passed so far.
+
+    latency_s: between each request and its answer; requests of several connections wait side by side."""
     spawned = multiprocessing.get_context("spawn")
     here, there = spawned.Pipe()
     process = spawned.Process(target=_serve, args=(folder, latency_s, there), daemon=True)
@@ -56,15 +56,41 @@ def _serve(folder: Path, latency_s: float, asked: Connection) -> None:
 
 
 async def _serving(folder: "_Folder", latency_s: float, asked: Connection) -> None:
-    server = await asyncio.start_server(folder.connected, "127.0.0.1", 0, limit=HEAD)
-    port = server.sockets[0].getsockname()[1]
-    with slow_store(f"http://127.0.0.1:{port}", latency_s=latency_s) as (address, traffic):
-        asked.send(address)
-        try:
-            while await asyncio.to_thread(asked.recv):
-                asked.send(traffic)
-        except EOFError:
-            server.close()
+    loop, traffic = asyncio.get_running_loop(), Traffic()
+    server = await loop.create_server(lambda: _Caller(folder, latency_s, traffic), "127.0.0.1", 0)
+    asked.send(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    try:
+        while await asyncio.to_thread(asked.recv):
+            asked.send(traffic)
+    except EOFError:
+        server.close()
+
+
+class _Caller(asyncio.Protocol):
+    """One connection. A request has no body, and the next one comes when it was answered."""
+
+    def __init__(self, folder: "_Folder", latency_s: float, traffic: Traffic) -> None:
+        self._folder, self._latency_s, self._traffic = folder, latency_s, traffic
+        self._asked = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._traffic.sent += len(data)
+        *heads, self._asked = (self._asked + data).split(b"\r\n\r\n")
+        for head in heads:
+            asyncio.get_running_loop().call_later(self._latency_s, self._answer, head.decode("latin-1"))
+
+    def _answer(self, head: str) -> None:
+        first, *lines = head.split("\r\n")
+        method, target, _ = first.split(" ")
+        fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        answer = self._folder.answer(method, target, fields.get("range"))
+        self._traffic.requests[method] = self._traffic.requests.get(method, 0) + 1
+        self._traffic.received += len(answer)
+        self._transport.write(answer)
 
 
 class _Folder:
@@ -73,18 +99,7 @@ class _Folder:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    async def connected(self, requests: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = (await requests.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-                method, target, _ = head[0].split(" ")
-                fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
-                answers.write(self._answer(method, target, fields.get("range")))
-                await answers.drain()
-        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
-            answers.close()  # the reader has no more, or all of this ends
-
-    def _answer(self, method: str, target: str, span: str | None) -> bytes:
+    def answer(self, method: str, target: str, span: str | None) -> bytes:
         asked = urlsplit(target)
         query = parse_qs(asked.query)
         name = unquote(asked.path).strip("/")

@@ -5,8 +5,10 @@ an append or a removal only the blocks around it are others, and all else is ado
 """
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 from data_lake.identity import canonical, dumps
@@ -37,6 +39,12 @@ class Block:
     def part(self, start: int, stop: int, recipe: str) -> "Block":
         """Its episodes [start, stop), as a block of their own. recipe: `recipe_key` of the view."""
         return _block(recipe, self.first + start, self.episodes[start:stop], self.splits[start:stop])
+
+    def cut(self, parts: int, recipe: str) -> "list[Block]":
+        """It in `parts` at most, with about as many steps each."""
+        ends = list(accumulate(episode.length for episode in self.episodes))
+        stops = {bisect_left(ends, self.num_steps * part / parts) + 1 for part in range(1, parts + 1)}
+        return [self.part(*each, recipe) for each in pairwise([0, *sorted(stops)])]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

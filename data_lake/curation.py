@@ -15,6 +15,7 @@ from data_lake import lake_meta
 from data_lake.asked import episodes_asked
 from data_lake.edits.contents import Contents
 from data_lake.meaning import MEANT
+from data_lake.runners import choose_native
 from data_lake.version import DatasetVersion
 from errors import UserError
 
@@ -102,6 +103,7 @@ def _true_of(version: DatasetVersion, where: str) -> set[int]:
     """Lake numbers of the episodes that the SQL condition is true of; it may ask the table `frames` in a subquery."""
     import daft
 
+    choose_native()
     episodes = episode_columns(version)
     frames = daft.read_lance(str(version.root / "frames.lance"), version=version.manifest.vector["frames"])
     query = "\n".join(("select episode_index from episodes where (", where, ")"))  # a comment ends with its line

@@ -5,7 +5,7 @@ Groups follow from the view, never from who worked when, so the same view has th
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,8 @@ def statistics_json(
     """
     if rows is not None:
         stats: dict[str, Any] = {
-            name: reduce(Statistics.merged, map(Statistics.of, pieces)).as_json() for name, pieces in rows.items()
+            name: Statistics(moments=summaries[name].moments, pieces=tuple(pieces)).as_json()
+            for name, pieces in rows.items()
         }
     else:
         stats = {name: summary.statistics_json() for name, summary in summaries.items()}

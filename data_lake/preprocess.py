@@ -5,6 +5,7 @@ The functions of the model come by dotted name, so training, serving and this ag
 """
 
 import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -122,6 +123,8 @@ class _Build:
         with ThreadPoolExecutor(TOGETHER) as pool:  # on an object store each of them waits for a few answers
             adopted = dict(zip(distinct, pool.map(self._adopted, distinct), strict=True))
         pieces = [piece for block in blocks for piece in self._pieces(block, adopted)]
+        share = sum(piece.num_steps for piece in pieces if not adopted[piece.key]) / self.runner.workers
+        pieces = [part for piece in pieces for part in self._parts(piece, adopted, share)]
         missing = {piece.key: piece for piece in pieces if not adopted[piece.key]}
         done = num_adopted = sum(len(piece.episodes) for piece in pieces if piece.key not in missing)
         report(done, total)
@@ -135,22 +138,29 @@ class _Build:
     def _pieces(self, block: Block, adopted: dict[str, bool]) -> list[Block]:
         """A block as far as earlier builds had it, from its beginning, and the rest of it. The last block of a view
         ends where the view does: after an append it is the beginning of a longer one. adopted: what is known."""
-        if adopted[block.key]:
-            return [block]
         pieces: list[Block] = []
         held, stops = 0, len(block.episodes)
         while held < stops:
-            rest, *shorter = (block.part(held, stop, self.recipe) for stop in range(stops, held, -1))
-            for piece in (rest, *shorter):
-                if piece.key not in adopted:
-                    adopted[piece.key] = self._adopted(piece.key)
-                if adopted[piece.key]:
-                    break
-            else:
-                piece = rest
-            pieces.append(piece)
-            held += len(piece.episodes)
+            shorter = (block.part(held, stop, self.recipe) for stop in range(stops, held, -1))
+            piece = next((piece for piece in shorter if self._look(piece, adopted)), None)
+            pieces.append(piece or block.part(held, stops, self.recipe))
+            held += len(pieces[-1].episodes)
         return pieces
+
+    def _parts(self, piece: Block, adopted: dict[str, bool], share: float) -> list[Block]:
+        """What is missing and has more steps than a worker's `share` of all, in parts: few new episodes are often of
+        one block, and the other workers would wait for it."""
+        if adopted[piece.key] or piece.num_steps <= share:
+            return [piece]
+        parts = piece.cut(math.ceil(piece.num_steps / share), self.recipe)
+        for part in parts:
+            self._look(part, adopted)
+        return parts
+
+    def _look(self, piece: Block, adopted: dict[str, bool]) -> bool:
+        if piece.key not in adopted:
+            adopted[piece.key] = self._adopted(piece.key)
+        return adopted[piece.key]
 
     def _adopted(self, key: str) -> bool:
         content = self.earlier.read(description(key))
@@ -195,10 +205,10 @@ class _Build:
         schema = samples_schema(self.request.inputs["views"], card["proprio_dim"], self.request.images)
         placed, joining = placed_part(schema), Joining(schema)
         placing = Placing(self.request, card, self.out, placed, video)
-        fragments = []
-        for piece, each in zip(pieces, tellings, strict=True):
-            part = write_part([placing.batch(piece)], placed, self.out / SAMPLES)
-            fragments.append(joining.fragment(each["samples"], part))
+        with ThreadPoolExecutor() as pool:
+            batches = map(placing.batch, pieces)  # in their order
+            parts = pool.map(lambda batch: write_part([batch], placed, self.out / SAMPLES), batches)
+            fragments = [joining.fragment(each["samples"], part) for each, part in zip(tellings, parts, strict=True)]
         commit(self.out / SAMPLES, schema, fragments)
 
     def sweep(self, tellings: Iterable[dict[str, Any]]) -> None:

@@ -6,7 +6,7 @@ Either gives the same results in the same order; which one, and with how many wo
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from data_lake.cluster import Cluster, error_of, told_of
 from errors import Transient, UserError
@@ -17,7 +17,8 @@ NATIVE, RAY = "native", "ray"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runner:
-    """name: `native` (Daft on this machine, a unit per core) or `ray`. workers: units in flight on the Ray cluster.
+    """name: `native` (Daft on this machine, a unit per core) or `ray`. workers: units in flight on the Ray cluster, and
+    how many share little work.
 
     address: of the cluster, "" for one that begins here.
     """
@@ -72,8 +73,7 @@ def _native(work: str, told: str, units: Sequence[str]) -> Iterator[None]:
     import daft
     from threadpoolctl import threadpool_limits
 
-    if daft.get_or_infer_runner_type() != NATIVE:  # an environment variable, or a Ray cluster that someone else joined
-        daft.set_runner_native()
+    choose_native()
     failure = daft.func(failure_of, return_dtype=daft.DataType.string())
     plan = daft.from_pydict({"unit": list(units)}).into_batches(1)
     found = plan.select(failure(daft.lit(work), daft.lit(told), daft.col("unit")).alias("failure"))
@@ -82,3 +82,17 @@ def _native(work: str, told: str, units: Sequence[str]) -> Iterator[None]:
             if row["failure"]:
                 raise error_of(row["failure"])
             yield None
+
+
+@cache
+def choose_native() -> None:
+    """For Daft in this process, whatever an environment variable says or a Ray cluster that someone else joined. Asked
+    for its runner before it has one, Daft would import Ray to find out."""
+    import daft
+    from daft.exceptions import DaftCoreException
+
+    try:
+        daft.set_runner_native()
+    except DaftCoreException:  # whoever is in this process has chosen already
+        if daft.get_or_infer_runner_type() != NATIVE:
+            raise

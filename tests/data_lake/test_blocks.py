@@ -45,6 +45,18 @@ def test_blocks_and_groups_hold_every_episode_once_in_order(numbers: list[int]) 
     assert sum(len(group.lengths) for group in groups_of(found)) == len(numbers)
 
 
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=40), st.integers(1, 50))
+def test_a_block_is_cut_into_parts_of_like_length(lengths: list[int], num_parts: int) -> None:
+    view = view_of(list(range(len(lengths))))
+    episodes = tuple(replace(episode, length=length) for episode, length in zip(view.episodes, lengths, strict=True))
+    block = Block(key="", first=7, episodes=episodes, splits=(0,) * len(lengths))
+    parts = block.cut(num_parts, "recipe")
+    assert [episode for part in parts for episode in part.episodes] == list(episodes)
+    assert [part.first for part in parts] == [7 + part.episodes[0].episode_index for part in parts]
+    assert len(parts) <= num_parts
+    assert max(part.num_steps for part in parts) < sum(lengths) / num_parts + max(lengths)
+
+
 @given(removed=st.integers(0, 999))
 @settings(max_examples=30)
 def test_a_removal_changes_few_blocks(removed: int) -> None:

@@ -13,6 +13,7 @@ from data_lake.files import sha256
 from data_lake.fragments import samples_schema
 from data_lake.packing import TokenCount
 from data_lake.preprocess import preprocess_view
+from data_lake.runners import Runner
 from data_lake.samples import SampleTable
 from data_lake.view import read_view
 from errors import UserError
@@ -138,6 +139,22 @@ def test_an_append_makes_only_what_came(coded: CodedLake, tmp_path: Path) -> Non
     for out in outs[2:]:
         same(out, tmp_path / "fresh")
         assert (out / "marks.json").read_bytes() == (tmp_path / "fresh/marks.json").read_bytes()
+
+
+def test_workers_share_a_block(coded: CodedLake, tmp_path: Path) -> None:
+    """Where blocks are few. What comes out is the same, and whoever comes later adopts the parts."""
+    for name in ("shared", "later"):
+        (tmp_path / name).mkdir()
+    runner, shared = Runner(workers=3), tmp_path / "shared"
+    request = request_for(heldout_episodes=(16,))
+    preprocess_view(coded.view, coded.dataset, request, shared, runner=runner)
+    pieces, blocks = (len(list((out / "blocks").iterdir())) for out in (shared, coded.out))
+    assert pieces > blocks
+    earlier = Earlier(tmp_path / "later", [Output(folder=shared)])
+    later = preprocess_view(coded.view, coded.dataset, request, tmp_path / "later", runner=runner, earlier=earlier)
+    assert later.num_adopted == len(coded.view.episodes)
+    for name in ("shared", "later"):
+        same(tmp_path / name, coded.out)
 
 
 def files_of(folder: Path) -> list[str]:
