@@ -9,13 +9,14 @@ import pyarrow as pa
 from data_lake.clashes import one_in_the_lake
 from data_lake.findings import Finding, finding
 from data_lake.pictures import PicturesIndex
-from data_lake.schema import in_lists, is_listed, is_vector, vectors
+from data_lake.schema import in_lists, is_kept, is_listed, is_number, is_vector, vectors
 from data_lake.sources.episode import Episode, Feature, Pictures, SourceCard, VideoSpan
 from data_lake.trial import Trial
 from data_lake.video import VideoIndex
 
 REQUIRED = ("observation.state", "action")
 START_S = 1e-4  # LeRobot's tolerance between a timestamp and its frame
+OTHER_RATE = 0.15  # a declared rate further off is wrong: those in use lie further apart, and a slow recorder nearer
 _KINDS = {"f": "float", "i": "int", "u": "int", "b": "bool"}
 
 
@@ -38,9 +39,17 @@ def check_rows(episode: Episode, card: SourceCard) -> Iterator[Finding]:
         if name not in rows.column_names:
             yield finding("LAKE-025", name, episode=number, file=file)
     yield from _numbering(episode, rows)
+    if kinds := [f"{column.name} ({column.type})" for column in rows.schema if _is_left_out(column)]:
+        yield finding("LAKE-252", ", ".join(kinds), episode=number, file=file)
     for name in rows.column_names:
         yield from _column(episode, name, rows[name], card.features.get(name))
     yield from _timestamps(episode, rows, card.fps)
+
+
+def _is_left_out(column: pa.Field) -> bool:
+    """Whether the lake has no place for values of this kind; the words of an instruction are in `task`."""
+    kind = column.type.value_type if is_vector(column.type) else column.type
+    return is_kept(column.name) and column.name not in ("task", *REQUIRED) and not is_number(kind)
 
 
 def _numbering(episode: Episode, rows: pa.Table) -> Iterator[Finding]:
@@ -64,7 +73,7 @@ def _numbering(episode: Episode, rows: pa.Table) -> Iterator[Finding]:
 def _column(episode: Episode, name: str, column: pa.ChunkedArray, declared: Feature | None) -> Iterator[Finding]:
     number, file = episode.source_episode, episode.file
     kind = column.type.value_type if is_vector(column.type) else column.type
-    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    numeric = is_number(kind)
     expected = None if declared is None else np.dtype(declared.dtype).kind if _is_dtype(declared.dtype) else None
     if name in REQUIRED and not numeric:
         yield finding("LAKE-019", f"{name} is {column.type}", episode=number, file=file)
@@ -74,7 +83,7 @@ def _column(episode: Episode, name: str, column: pa.ChunkedArray, declared: Feat
         yield finding("LAKE-019", detail, episode=number, file=file)
         return
     if not numeric:
-        if expected is not None:
+        if expected is not None and not is_vector(kind):  # of more dimensions it may be what is declared
             yield finding("LAKE-019", f"{name} is {column.type}", episode=number, file=file)
         return
     yield from _values(episode, name, column, declared)
@@ -140,6 +149,9 @@ def _timestamps(episode: Episode, rows: pa.Table, fps: float) -> Iterator[Findin
         detail = f"row {row} at {times[row]:.4f} s after {times[row - 1]:.4f} s"
         yield finding("LAKE-017", detail, episode=number, row=row, file=file)
         return
+    if len(steps) > 2 and (off := _off(steps, fps)):  # of fewer a gap may be the most
+        yield finding("LAKE-250", off, episode=number, file=file)
+        return
     if abs(times[0]) > START_S:
         yield finding("LAKE-047", f"the first is {times[0]:.5f} s", episode=number, row=0, file=file)
     if len(steps) == 0:
@@ -155,6 +167,15 @@ def _timestamps(episode: Episode, rows: pa.Table, fps: float) -> Iterator[Findin
         yield finding("LAKE-049", detail, episode=number, file=file)
 
 
+def _off(steps: np.ndarray, fps: float) -> str:
+    """How steady steps (in seconds) are those of another rate, "" where they are not."""
+    usual = float(np.median(steps))
+    steady = np.mean(np.abs(steps - usual) < OTHER_RATE * usual) >= 0.9
+    if not steady or abs(1 / usual - fps) < OTHER_RATE * fps:
+        return ""
+    return f"{1 / usual:.4g} rows a second, {fps:g} declared"
+
+
 def check_video(
     episode: Episode, camera: str, span: VideoSpan, index: VideoIndex, card: SourceCard
 ) -> Sequence[Finding]:
@@ -162,6 +183,8 @@ def check_video(
     assert episode.rows is not None
     where: dict[str, Any] = {"episode": episode.source_episode, "camera": camera, "file": card.relative(span.path)}
     num_rows, fps = episode.rows.num_rows, card.fps
+    if index.turned:
+        return [finding("LAKE-251", index.turned, **where)]
     end_s = float(index.times_s[-1]) + 1 / fps
     to_s = end_s if span.to_s is None else span.to_s
     if not 0 <= span.from_s < to_s or to_s > end_s + 0.5 / fps:

@@ -148,7 +148,7 @@ def _read(done: Pass, source: Source, ledger: Ledger, order: _Order, on_progress
 def _entry(done: Pass, seen: Seen, source: Source, order: _Order) -> dict[str, Any] | None:
     """Of a sound episode, that of the view; None for a stranger, which was turned away."""
     if seen.examined is None:
-        return done.held[seen.verdict.source_episode, seen.verdict.content_hash]
+        return done.held.find(seen.verdict.source_episode, seen.verdict.content_hash)
     try:
         fits(seen.examined, order.dims, order.spec)
         return _taken(done, seen.examined, source)
@@ -168,7 +168,7 @@ def _begin(root: LakePath, order: _Order) -> Pass:
     if left is not None:
         done.writer.adopt(left.durable, left.pending)
         done.added, done.features, done.new_moments = left.entries, left.features, left.moments
-        done.held |= {(entry["source_episode"], entry["content_hash"]): entry for entry in left.entries}
+        done.held.put(left.entries, dict)
         for text in (text for entry in left.entries for text in entry["tasks"]):
             done.tasks.setdefault(text, len(done.tasks))
     return done
@@ -176,13 +176,13 @@ def _begin(root: LakePath, order: _Order) -> Pass:
 
 def _is_held(done: Pass, verdict: Verdict, digests: Mapping[Path, str]) -> bool:
     """Whether the data set has the episode, as it is or as it came, and its videos are where they are to be."""
-    entry = done.held.get((verdict.source_episode, verdict.content_hash))
+    entry = done.held.find(verdict.source_episode, verdict.content_hash)
     return entry is not None and all(done.writer.is_where(view, digests) for view in entry["views"].values())
 
 
 def _taken(done: Pass, examined: Examined, source: Source) -> dict[str, Any]:
     """The view's entry of what is in the data set, as it is or as it came, or goes into it now."""
-    known = done.held.get((examined.episode.source_episode, examined.content_hash))
+    known = done.held.find(examined.episode.source_episode, examined.content_hash)
     if known is None:
         return _append(done, examined, source)
     for camera, (span, index) in examined.videos.items():  # which may lie elsewhere now
@@ -230,7 +230,7 @@ def _append(done: Pass, examined: Examined, source: Source) -> dict[str, Any]:
         "source": done.label,
         "extra": {name: value for name, value in episode.extra.items() if isinstance(value, PLAIN)},
     }
-    done.held[episode.source_episode, examined.content_hash] = entry
+    done.held.keep(entry)
     done.added.append(entry)
     if done.journal is not None and not writer.has_left:  # a video that was left, and goes in now, is no new one
         features, moments = dict(done.features), dict(done.new_moments)

@@ -10,6 +10,7 @@ from data_lake.declaring import Declared
 from data_lake.files import LakePath
 from data_lake.findings import Finding
 from data_lake.fitting import Kind, Stranger, same_robot
+from data_lake.held import Held
 from data_lake.journal import Journal
 from data_lake.review import Seen
 from data_lake.sources.episode import Source
@@ -31,7 +32,7 @@ class Pass:
     meta: dict[str, bytes]
     info: dict[str, Any] | None
     tasks: dict[str, int]
-    held: dict[tuple[int, str], dict[str, Any]]
+    held: Held
     declared: Declared
     journal: Journal | None = None
     tally: Tally = field(default_factory=Tally)
@@ -71,18 +72,20 @@ def onto_newest(root: LakePath, label: str, spec: IngestSpec, *, declared: Decla
     """
     writer = Writer(root, leave=spec.copy == "reference", cluster=cluster)
     if writer.base is None:
-        return Pass(writer=writer, label=label, meta={}, info=None, tasks={}, held={}, declared=declared)
+        return Pass(writer=writer, label=label, meta={}, info=None, tasks={}, held=Held(label), declared=declared)
     meta = read_meta(root, writer.base)
     tasks = lake_meta.read_table(meta[lake_meta.TASKS])
     rows = lake_meta.read_table(meta[lake_meta.EPISODES]).to_pylist()
     info = json.loads(meta[lake_meta.INFO])
     same_robot(info, root.name, spec)
+    held = Held(label)
+    held.put(rows, lake_meta.entry_of)
     return Pass(
         writer=writer,
         label=label,
         meta=meta,
         info=info,
         tasks=dict(zip(tasks["task"].to_pylist(), tasks["task_index"].to_pylist(), strict=True)),
-        held=lake_meta.ledger_of(rows),
+        held=held,
         declared=replace(declared, recorded=[row["meaning"] for row in rows]),
     )

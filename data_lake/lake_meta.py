@@ -103,12 +103,6 @@ def contents_of(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (row["content_hash"], came_as) if came_as else (row["content_hash"],)
 
 
-def ledger_of(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[int, str], dict[str, Any]]:
-    """The view's entry by source episode and content hash."""
-    known = reversed(rows)  # of two that were edited to be the same, the first
-    return {(row["source_episode"], content): entry_of(row) for row in known for content in contents_of(row)}
-
-
 def entry_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """The view's entry back from a row of the episodes table."""
     views = {

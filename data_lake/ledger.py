@@ -18,7 +18,7 @@ from data_lake.ledger_file import packed, unpacked
 from data_lake.sources.episode import Part, Source
 from data_lake.tally import Sums
 
-FORM = f"2, PyAV {av.__version__}"
+FORM = f"3, PyAV {av.__version__}"
 """Of the ledger and of the examination itself; another demuxer may see other things."""
 
 RUN_EPISODES = 32

@@ -1,6 +1,7 @@
 """What an mp4 holds, without decoding it: packets and their digests, frame times, keyframes, boxes."""
 
 import io
+import math
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,8 @@ class VideoIndex:
     """Of the N frames that are shown, not those that an edit list cuts off. times_s (N,) float64: presentation times
     since the first of them, ascending. packets (N, 32) uint8: BLAKE3 of each packet in decoding order; shown_at_s (N,)
     float64: their presentation times. keyframes (K,): frame numbers (-1: cut off before the first), and keyframe_bytes
-    (K,): byte offsets of their packets. moov: (offset, size) of the movie box."""
+    (K,): byte offsets of their packets. moov: (offset, size) of the movie box. turned: how a player shows the pictures
+    otherwise than they are stored, "" where it does not."""
 
     digest: str
     num_bytes: int
@@ -36,6 +38,7 @@ class VideoIndex:
     keyframes: list[int]
     keyframe_bytes: list[int]
     moov: tuple[int, int]
+    turned: str
 
     def frames_between(self, from_s: float, to_s: float, fps: float) -> np.ndarray:
         """Times of the frames shown in [from_s, to_s), half a frame of slack on both sides."""
@@ -81,6 +84,20 @@ def sample_entry(movie: bytes) -> tuple[str, int, int]:
         raise VideoUnreadable("no visual sample entry in the movie box")
     width, height = struct.unpack(">HH", entry[32:36])
     return entry[4:8].decode("latin-1"), width, height
+
+
+def turning(movie: bytes) -> str:
+    """What the matrix in the header of a movie box's first visual track does to its pictures, in words; "" for nothing
+    (ISO/IEC 14496-12, 6.2.2 and 8.3.2)."""
+    header = movie.rfind(b"tkhd", 0, max(movie.find(b"vmhd"), 0))
+    if header < 0:
+        return ""
+    place = header + (56 if movie[header + 4] else 44)  # of the matrix: times have 8 bytes in version 1
+    a, b, _, c, d = struct.unpack(">5i", movie[place : place + 20])
+    if a > 0 and d > 0 and b == c == 0:
+        return ""
+    how = "mirrored and turned" if a * d < b * c else "turned"
+    return f"{how} by {math.degrees(math.atan2(b, a)) % 360:.0f}° clockwise"
 
 
 def index_video(path: Path, digest: str | None = None) -> VideoIndex:
@@ -143,4 +160,5 @@ def _index(file: str | BinaryIO, num_bytes: int, moov: tuple[int, bytes], digest
         keyframes=[int(np.searchsorted(times, at - origin)) if at >= origin else -1 for at, _ in keys],
         keyframe_bytes=[place for _, place in keys],
         moov=(moov[0], len(moov[1])),
+        turned=turning(moov[1]),
     )

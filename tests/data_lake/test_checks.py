@@ -66,6 +66,8 @@ STATES = [[0.0, 0.0, 0.0]] * 5
         ("timestamp", [1.0, 1.1, 1.2, 1.3, 1.4], "LAKE-047"),
         ("timestamp", [0.0, 0.11, 0.22, 0.33, 0.44], "LAKE-049"),
         ("timestamp", [0.0, 0.1, 0.2, 1.3, 1.4], "LAKE-058"),
+        ("timestamp", [0.0, 0.05, 0.1, 0.15, 0.2], "LAKE-250"),
+        ("timestamp", [3.0, 3.2, 3.4, 3.61, 3.8], "LAKE-250"),
         ("frame_index", [0, 1, 1, 3, 4], "LAKE-018"),
         ("frame_index", [0, 1, 3, 4, 5], "LAKE-018"),
         ("episode_index", [0, 0, 0, 0, 1], "LAKE-021"),
@@ -98,6 +100,32 @@ def test_declared_rows_that_are_not_there() -> None:
     assert codes(rows_of(0, 0, 0), length=5) == ["LAKE-012"]
 
 
+@pytest.mark.parametrize(
+    ("values", "declared", "expected"),
+    [
+        (pa.array(["a"] * 5), "string", ["LAKE-252"]),
+        (pa.array(["a"] * 5), "float32", ["LAKE-252", "LAKE-019"]),
+        (pa.array([[[1.0, 2.0]] * 2] * 5), "float32", ["LAKE-252"]),
+        (pa.array([{"x": 1}] * 5), "string", ["LAKE-252"]),
+        (pa.nulls(5), "string", ["LAKE-252"]),
+        (pa.array([b"a"] * 5), "string", ["LAKE-252"]),
+        (pa.array([True] * 5), "bool", []),
+        (pa.array([1, 2, 3, 4, 5], pa.uint8()), "uint8", []),
+        (pa.array([1, 2, 3, 4, 5], pa.float64()), "float64", []),
+        (pa.array([[1.0, 2.0]] * 5), "float32", []),
+    ],
+)
+def test_columns_that_are_not_kept_are_named(values: pa.Array, declared: str, expected: list[str]) -> None:
+    """Beside state and action, which must be vectors of numbers."""
+    rows = rows_of(0, 5, 0).append_column("observation.extra", values)
+    feature = Feature(dtype=declared, shape=(1,) if values.type != pa.list_(pa.float64()) else (2,))
+    card = replace(CARD, features={**CARD.features, "observation.extra": feature})
+    found = list(check_rows(Episode(source_episode=0, rows=rows, length=5), card))
+    assert [item.code for item in found] == expected
+    assert all("observation.extra" in item.message for item in found)
+    assert ("observation_extra" in canonical(rows).column_names) == ("LAKE-252" not in expected)
+
+
 def test_the_row_is_named() -> None:
     episode = Episode(source_episode=7, rows=changed("timestamp", [0.0, 0.1, 0.2, 0.2, 0.4]), file="a.parquet")
     found = next(item for item in check_rows(episode, CARD) if item.code == "LAKE-017")
@@ -119,6 +147,7 @@ def index(times: list[float]) -> VideoIndex:
         keyframes=[0],
         keyframe_bytes=[0],
         moov=(0, 0),
+        turned="",
     )
 
 
@@ -149,6 +178,29 @@ def test_frames_at_another_rate() -> None:
     span = VideoSpan(path=Path("/source/a.mp4"), from_s=0.0, to_s=None)
     found = check_video(episode, "front", span, index([frame / 15 for frame in range(5)]), CARD)
     assert [(item.code, item.row, item.file) for item in found] == [("LAKE-032", 2, "a.mp4")]
+
+
+def test_pictures_that_lie_on_their_side() -> None:
+    episode = Episode(source_episode=0, rows=rows_of(0, 5, 0), length=5)
+    span = VideoSpan(path=Path("/source/a.mp4"), from_s=0.0, to_s=None)
+    video = replace(index([frame / FPS for frame in range(5)]), turned="turned by 90° clockwise")
+    (found,) = check_video(episode, "front", span, video, CARD)
+    assert (found.code, found.camera, found.file) == ("LAKE-251", "front", "a.mp4") and "90°" in found.message
+
+
+@given(st.floats(1, 200), st.floats(0.2, 5), st.integers(4, 60), st.integers(0, 2**32))
+def test_another_rate_is_no_gap(fps: float, factor: float, num_rows: int, seed: int) -> None:
+    """Steady steps, as clocks measure them. Near the declared rate it is a slow recorder; a pause is a gap."""
+    steps = np.random.default_rng(seed).normal(1, 0.01, num_rows) / (fps * factor)
+    rows = rows_of(0, num_rows, 0)
+    times = pa.array(np.cumsum(steps) - steps[0], pa.float64())
+    rows = rows.set_column(rows.column_names.index("timestamp"), "timestamp", times)
+    found = check_rows(Episode(source_episode=0, rows=rows, length=num_rows), replace(CARD, fps=fps))
+    off = abs(factor - 1)
+    if off > 0.2:
+        assert [item.code for item in found] == ["LAKE-250"]
+    elif off < 0.1:
+        assert "LAKE-250" not in [item.code for item in found]
 
 
 def test_many_episodes_at_an_irrational_rate_stay_on_their_frames() -> None:

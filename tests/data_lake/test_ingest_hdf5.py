@@ -1,5 +1,6 @@
 """HDF5 demonstrations through a whole ingest: what a policy would see, and what the pains of others would cost here."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -264,3 +265,24 @@ def test_a_recorded_robosuite_demonstration(shared_data: Path, tmp_path: Path) -
     rows = content(tmp_path / "lake")["frames"]
     assert np.array_equal(rows["action"], actions.astype(np.float32)) and actions.shape == (174, 6)
     assert np.array_equal(rows["observation_state"], torques.astype(np.float32))
+
+
+def test_a_file_put_in_between_is_all_that_comes_in(tmp_path: Path) -> None:
+    """Files are numbered by their place; renamed, removed and doubled ones are told from new ones by content."""
+    source, root = tmp_path / "source", tmp_path / "lake"
+    for number, name in enumerate("bd"):
+        with_pictures(source / f"{name}.hdf5", shades(4, number), shades(5, 10 + number))
+    first = taken(source, root, **UPRIGHT)
+    with_pictures(source / "c.hdf5", shades(6, 20))
+    second = taken(source, root, **UPRIGHT)
+    assert (first.num_new, second.num_new, len(second.view["episodes"])) == (4, 1, 5)
+    assert [each["length"] for each in second.view["episodes"]] == [4, 5, 6, 4, 5], "in the folder's order"
+    assert len({each["episode_index"] for each in second.view["episodes"]}) == 5
+    (source / "b.hdf5").rename(source / "e.hdf5")
+    (source / "c.hdf5").unlink()
+    third = taken(source, root, **UPRIGHT)
+    assert (third.num_new, [each["length"] for each in third.view["episodes"]]) == (0, [4, 5, 4, 5])
+    assert third.view["version"] == second.view["version"]
+    shutil.copy(source / "e.hdf5", source / "a.hdf5")
+    assert taken(source, root, **UPRIGHT).num_new == 2, "a demonstration that is there twice counts twice"
+    assert taken(source, root, **UPRIGHT).num_new == 0

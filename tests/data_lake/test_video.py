@@ -4,6 +4,8 @@ import os
 import struct
 from pathlib import Path
 
+import av
+import numpy as np
 import pytest
 
 from data_lake.video import VideoUnreadable, index_bytes, index_video
@@ -56,3 +58,27 @@ def test_what_is_no_video(content: bytes, tmp_path: Path) -> None:
     for look in (lambda: index_video(path), lambda: index_bytes(content)):
         with pytest.raises(VideoUnreadable):
             look()
+
+
+@pytest.mark.parametrize(
+    ("degrees", "hflip", "turned"),
+    [
+        (0, False, ""),
+        (90, False, "turned by 270° clockwise"),
+        (180, False, "turned by 180° clockwise"),
+        (270, False, "turned by 90° clockwise"),
+        (0, True, "mirrored and turned by 180° clockwise"),
+    ],
+)
+def test_a_header_that_turns_pictures(degrees: int, hflip: bool, turned: str, tmp_path: Path) -> None:
+    """As phones write it: the pixels lie on their side, players stand them up. PyAV counts the other way round."""
+    path = tmp_path / "turned.mp4"
+    with av.open(path, "w") as container:
+        stream = container.add_stream("libx264", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        if turned:
+            stream.set_display_rotation(degrees, hflip)
+        for _ in range(3):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(np.zeros((48, 64, 3), np.uint8), format="rgb24")))
+        container.mux(stream.encode(None))
+    assert index_video(path).turned == turned
