@@ -235,15 +235,15 @@ FINDINGS: dict[str, Code] = {
     ),
     "LAKE-243": _note("a file lies where none of its name belongs", "it is left alone"),
     "LAKE-246": _bad("rows point at a task that is not in the list", "list it in meta/tasks, or write task_index anew"),
+    "LAKE-247": _bad("only some rows point at a task that their episode does not list", "write task_index anew"),
+    "LAKE-250": _bad("rows follow one another at another rate than is declared", "correct fps in meta/info.json"),
+    "LAKE-251": _bad(
+        "the video's header has players turn or mirror its pictures, which readers of pixels do not do",
+        "encode it anew as it is to be seen (`ffmpeg -i OLD.mp4 NEW.mp4`)",
+    ),
     "LAKE-252": _odd(
         "columns of a kind that is not kept: text, or more than one dimension",
         "they are left out",
         "words go into the task, tables into vectors of fixed length",
     ),
-    "LAKE-250": _bad("rows follow one another at another rate than is declared", "correct fps in the metadata"),
-    "LAKE-251": _bad(
-        "the video's header has players turn or mirror its pictures, which readers of pixels do not do",
-        "encode it anew as it is to be seen (`ffmpeg -i OLD.mp4 NEW.mp4`)",
-    ),
-    "LAKE-247": _bad("only some rows point at a task that their episode does not list", "write task_index anew"),
 }

@@ -5,7 +5,7 @@ A choice copies nothing. Made twice of the same version it gives the same episod
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,21 +82,12 @@ def episode_columns(version: DatasetVersion) -> pa.Table:
     columns = {name: pa.array([row[name] for row in rows]) for name in rows[0]}
     titles = lake_meta.kept_apart((name for extra in extras for name in extra), columns)
     for name, title in titles.items():
-        columns[title] = _column([extra.get(name) for extra in extras])
+        columns[title] = lake_meta.said_column([extra.get(name) for extra in extras])
     return pa.table(columns)
 
 
 def _plain(meaning: Mapping[str, Any]) -> Row:
     return {name: meaning.get(name) for name in MEANT}
-
-
-def _column(values: Sequence[Any]) -> pa.Array:
-    """Of one type; as text where a source was not consistent, or has what Arrow cannot hold (2^63, half a letter)."""
-    try:
-        return pa.array(values)
-    except (ValueError, TypeError, OverflowError):  # Arrow's own errors are kinds of the first two
-        texts = [None if value is None else str(value).encode(errors="replace").decode() for value in values]
-        return pa.array(texts, pa.string())
 
 
 def _true_of(version: DatasetVersion, where: str) -> set[int]:

@@ -97,6 +97,16 @@ def column(name: str, values: list[Any]) -> pa.Array:
     return pa.array(values, pa.float64() if name.endswith("timestamp") else pa.int64())
 
 
+def said_column(values: Sequence[Any]) -> pa.Array:
+    """A column of what sources said. As text where they were not consistent, or have what Arrow cannot hold (2^63, half
+    a letter)."""
+    try:
+        return pa.array(values)
+    except (ValueError, TypeError, OverflowError):  # Arrow's own errors are kinds of the first two
+        texts = [None if value is None else str(value).encode(errors="replace").decode() for value in values]
+        return pa.array(texts, pa.string())
+
+
 def contents_of(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Content hashes that a row of the episodes table is known by: what it is, and what it came in as."""
     came_as = row.get(AS_IT_CAME)

@@ -114,18 +114,18 @@ class _Build:
         self.request, self.out, self.runner, self.earlier = request, out, runner, earlier
         self.workshop = Workshop.of(view, dataset, request, out).dumps()
         self.recipe = recipe_key(view, request)
+        self._is_adopted: dict[str, bool] = {}
 
     def prepare(self, blocks: Sequence[Block], report: Report) -> tuple[list[Block], int]:
         """See that the files of all blocks are there; returns the blocks, or the pieces of them that have files of
         their own, and how many episodes' were adopted."""
         total = sum(len(block.episodes) for block in blocks)
-        distinct = {block.key: block for block in blocks}
         with ThreadPoolExecutor(TOGETHER) as pool:  # on an object store each of them waits for a few answers
-            adopted = dict(zip(distinct, pool.map(self._adopted, distinct), strict=True))
-        pieces = [piece for block in blocks for piece in self._pieces(block, adopted)]
-        share = sum(piece.num_steps for piece in pieces if not adopted[piece.key]) / self.runner.workers
-        pieces = [part for piece in pieces for part in self._parts(piece, adopted, share)]
-        missing = {piece.key: piece for piece in pieces if not adopted[piece.key]}
+            list(pool.map(self._adopted, {block.key for block in blocks}))
+        pieces = [piece for block in blocks for piece in self._pieces(block)]
+        share = sum(piece.num_steps for piece in pieces if not self._adopted(piece.key)) / self.runner.workers
+        pieces = [part for piece in pieces for part in self._parts(piece, share)]
+        missing = {piece.key: piece for piece in pieces if not self._adopted(piece.key)}
         done = num_adopted = sum(len(piece.episodes) for piece in pieces if piece.key not in missing)
         report(done, total)
         units = [block_json(block) for block in missing.values()]
@@ -135,34 +135,32 @@ class _Build:
             report(min(done, total), total)
         return pieces, num_adopted
 
-    def _pieces(self, block: Block, adopted: dict[str, bool]) -> list[Block]:
+    def _pieces(self, block: Block) -> list[Block]:
         """A block as far as earlier builds had it, from its beginning, and the rest of it. The last block of a view
-        ends where the view does: after an append it is the beginning of a longer one. adopted: what is known."""
+        ends where the view does: after an append it is the beginning of a longer one."""
         pieces: list[Block] = []
         held, stops = 0, len(block.episodes)
         while held < stops:
             shorter = (block.part(held, stop, self.recipe) for stop in range(stops, held, -1))
-            piece = next((piece for piece in shorter if self._look(piece, adopted)), None)
-            pieces.append(piece or block.part(held, stops, self.recipe))
+            found = next((piece for piece in shorter if self._adopted(piece.key)), None)
+            pieces.append(found or block.part(held, stops, self.recipe))
             held += len(pieces[-1].episodes)
         return pieces
 
-    def _parts(self, piece: Block, adopted: dict[str, bool], share: float) -> list[Block]:
+    def _parts(self, piece: Block, share: float) -> list[Block]:
         """What is missing and has more steps than a worker's `share` of all, in parts: few new episodes are often of
         one block, and the other workers would wait for it."""
-        if adopted[piece.key] or piece.num_steps <= share:
+        if self._adopted(piece.key) or piece.num_steps <= share:
             return [piece]
-        parts = piece.cut(math.ceil(piece.num_steps / share), self.recipe)
-        for part in parts:
-            self._look(part, adopted)
-        return parts
-
-    def _look(self, piece: Block, adopted: dict[str, bool]) -> bool:
-        if piece.key not in adopted:
-            adopted[piece.key] = self._adopted(piece.key)
-        return adopted[piece.key]
+        return piece.cut(math.ceil(piece.num_steps / share), self.recipe)
 
     def _adopted(self, key: str) -> bool:
+        """Whether an earlier build had the block's files, which are here then."""
+        if key not in self._is_adopted:
+            self._is_adopted[key] = self._adopt(key)
+        return self._is_adopted[key]
+
+    def _adopt(self, key: str) -> bool:
         content = self.earlier.read(description(key))
         telling = None if content is None else fields_of(content)
         if telling is None:
@@ -205,10 +203,10 @@ class _Build:
         schema = samples_schema(self.request.inputs["views"], card["proprio_dim"], self.request.images)
         placed, joining = placed_part(schema), Joining(schema)
         placing = Placing(self.request, card, self.out, placed, video)
-        with ThreadPoolExecutor() as pool:
-            batches = map(placing.batch, pieces)  # in their order
-            parts = pool.map(lambda batch: write_part([batch], placed, self.out / SAMPLES), batches)
-            fragments = [joining.fragment(each["samples"], part) for each, part in zip(tellings, parts, strict=True)]
+        fragments = []
+        for piece, each in zip(pieces, tellings, strict=True):
+            part = write_part([placing.batch(piece)], placed, self.out / SAMPLES)
+            fragments.append(joining.fragment(each["samples"], part))
         commit(self.out / SAMPLES, schema, fragments)
 
     def sweep(self, tellings: Iterable[dict[str, Any]]) -> None:

@@ -88,12 +88,15 @@ def sample_entry(movie: bytes) -> tuple[str, int, int]:
 
 def turning(movie: bytes) -> str:
     """What the matrix in the header of a movie box's first visual track does to its pictures, in words; "" for nothing
-    (ISO/IEC 14496-12, 6.2.2 and 8.3.2)."""
+    (ISO/IEC 14496-12, 6.2.2 and 8.3.2). Raises VideoUnreadable when the movie ends inside it."""
     header = movie.rfind(b"tkhd", 0, max(movie.find(b"vmhd"), 0))
     if header < 0:
         return ""
     place = header + (56 if movie[header + 4] else 44)  # of the matrix: times have 8 bytes in version 1
-    a, b, _, c, d = struct.unpack(">5i", movie[place : place + 20])
+    matrix = movie[place : place + 20]
+    if len(matrix) < 20:
+        raise VideoUnreadable("the track header is cut short")
+    a, b, _, c, d = struct.unpack(">5i", matrix)
     if a > 0 and d > 0 and b == c == 0:
         return ""
     how = "mirrored and turned" if a * d < b * c else "turned"

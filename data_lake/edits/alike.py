@@ -1,10 +1,12 @@
 """Whether data sets mean the same: columns, cameras, rate, robot and what was declared, never how it is written."""
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from data_lake.meaning import MEANT, MEANT_WHERE_SAID, meant, shared_meaning
+from data_lake.schema import dimension_names
 from data_lake.version import DatasetVersion
 from errors import UserError
 
@@ -47,14 +49,12 @@ def differences(one: DatasetVersion, other: DatasetVersion) -> Iterator[str]:
 def _of_feature(key: str, here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[Said]:
     for name in ("dtype", "shape"):
         yield f"{key} {name}", here[name], there[name]
-    if (names := _names(here)) and (others := _names(there)):
+    names, others = (
+        [name for name in dimension_names(each.get("names"), math.prod(each["shape"])) if name]
+        for each in (here, there)
+    )
+    if names and others:
         yield f"{key} names", names, others
-
-
-def _names(feature: Mapping[str, Any]) -> list[Any]:
-    """Of the dimensions, in order; LeRobot writes a list, or lists under titles such as `motors`."""
-    names = feature.get("names") or []
-    return [name for part in names.values() for name in part] if isinstance(names, dict) else list(names)
 
 
 def _presence(feature: Mapping[str, Any] | None) -> str:

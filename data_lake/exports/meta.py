@@ -106,12 +106,4 @@ def _table(episodes: Sequence[Mapping[str, Any]], stats: VersionStats, beside: S
         for episode, found, said in zip(episodes, stats.episodes, beside, strict=True)
     ]
     names = dict.fromkeys(name for row in rows for name in row)
-    return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
-
-
-def _column(values: Sequence[Any]) -> pa.Array:
-    """Of one type; an `extra` that two sources wrote differently becomes text."""
-    kinds = {type(value) for value in values if value is not None}
-    if kinds == {int, float}:
-        return pa.array(values, pa.float64())
-    return pa.array(values if len(kinds) <= 1 else [None if value is None else str(value) for value in values])
+    return pa.table({name: lake_meta.said_column([row.get(name) for row in rows]) for name in names})

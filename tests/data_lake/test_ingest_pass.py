@@ -29,7 +29,7 @@ def begun(tmp_path: Path) -> Pass:
 
 def test_onto_nothing(v2: Path, tmp_path: Path) -> None:
     done = begun(tmp_path)
-    assert (done.info, done.tasks) == (None, {})
+    assert (done.info, done.tasks, done.held.find(0, "")) == (None, {}, None)
     assert done.kind(open_source(v2)).features == {}
 
 

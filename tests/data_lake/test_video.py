@@ -2,13 +2,16 @@
 
 import os
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 import av
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from data_lake.video import VideoUnreadable, index_bytes, index_video
+from data_lake.video import VideoUnreadable, index_bytes, index_video, turning
 from tests.data_lake.recordings import FPS, SIZE, colour, join_videos, write_video
 
 
@@ -58,6 +61,14 @@ def test_what_is_no_video(content: bytes, tmp_path: Path) -> None:
     for look in (lambda: index_video(path), lambda: index_bytes(content)):
         with pytest.raises(VideoUnreadable):
             look()
+
+
+@given(st.binary(max_size=90), st.integers(0, 80))
+def test_a_track_header_of_any_bytes(header: bytes, end: int) -> None:
+    """Is read, or is said to be cut short."""
+    movie = (b"tkhd" + header + b"vmhd")[: end + 8]
+    with suppress(VideoUnreadable):
+        assert isinstance(turning(movie), str)
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,19 @@ def test_what_the_source_said_beside_is_kept(tmp_path: Path) -> None:
         assert [json.loads(row["extra"]) for row in again.episodes] == [{"seed": 100 + n} for n in range(3)]
 
 
+def test_whatever_the_source_said_beside_is_given_out(tmp_path: Path) -> None:
+    """Integers that no column holds, and of one name words here and numbers there: a table has them as text."""
+    source = write_v2(tmp_path / "source")
+    change_episodes(source, 0, serial=2**63, kind="a")
+    change_episodes(source, 1, serial=2**200, kind=1)
+    version = taken_in(source, tmp_path / "lake")
+    for form in FORMS:
+        again = taken_in(given_out(version, tmp_path / form, form), tmp_path / f"again-{form}")
+        said = [json.loads(row["extra"]) for row in again.episodes[:2]]
+        assert [str(each["serial"]) for each in said] == [str(2**63), str(2**200)]
+        assert [str(each["kind"]) for each in said] == ["a", "1"]
+
+
 RESERVED = ("dataset_from_index", "dataset_to_index", "data/chunk_index", f"videos/{CAMERA}/from_timestamp",
             "stats/action/max", "source", "content_hash", "extra")  # fmt: skip
 
